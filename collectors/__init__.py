@@ -1,0 +1,1 @@
+"""Read-only sources of evidence about a campaign's window: one a file, each quiet."""

@@ -1,0 +1,1 @@
+"""A campaign: ticket, snapshot, warm-up, mirrored rounds, snapshot, record."""

@@ -1,0 +1,87 @@
+"""The timed process's inner loop: visits to passes. Nothing here runs between a pass's two stamps."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from npuprof.campaign.clock import Clock
+from npuprof.campaign.schedule import Visit
+from npuprof.model.passes import Pass, Phase, rest_of
+from npuprof.targets.base import Target, Timing
+
+IDLE_LIMIT_S = 5.0
+"""The driver suspends an idle device after 5 s; the pass after such a pause is a cold one."""
+
+_SUSPEND_NS = 100_000_000
+
+
+class Executor:
+    """Runs visits on a target, numbers the passes, and hands each one to `emit` before the next begins."""
+
+    def __init__(self, target: Target, clock: Clock, emit: Callable[[Pass], None], stopped: Callable[[], bool]) -> None:
+        self._target = target
+        self._clock = clock
+        self._emit = emit
+        self._stopped = stopped
+        self._seq = 0
+        self._last_end: int | None = None
+
+    def run(self, visits: Iterable[Visit]) -> bool:
+        """False if it was told to stop before all visits were done."""
+        gc.collect()
+        gc.disable()
+        try:
+            for visit in visits:
+                for _ in range(visit.samples):
+                    if self._stopped():
+                        return False
+                    self._sample(visit)
+            return True
+        finally:
+            gc.enable()
+
+    def _sample(self, visit: Visit) -> None:
+        self._target.prepare(visit.rows, visit.start)
+        idle = self._idle_s()
+        if idle > IDLE_LIMIT_S and visit.phase != "warmup":
+            self._one(visit, "warmup", {"after_idle_s": round(idle, 3)})
+            self._target.prepare(visit.rows, visit.start)
+        self._one(visit, visit.phase, {})
+
+    def _idle_s(self) -> float:
+        """Since the last pass ended, by a clock that also counts a suspended machine's time."""
+        return 0.0 if self._last_end is None else (self._clock.boottime_ns() - self._last_end) / 1e9
+
+    def _one(self, visit: Visit, phase: Phase, extra: dict[str, Any]) -> None:
+        boot, mono = self._clock.boottime_ns(), self._clock.monotonic_ns()
+        timing = self._target.run_step() if visit.rows == 1 else self._target.run_pass()
+        self._last_end = self._clock.boottime_ns()
+        asleep = (self._last_end - boot) - (self._clock.monotonic_ns() - mono)
+        reason = timing.void_reason or ("the machine was suspended during the pass" if asleep > _SUSPEND_NS else None)
+        self._emit(self._as_pass(visit, phase if reason is None else "void", reason, timing, extra))
+        self._seq += 1
+
+    def _as_pass(
+        self, visit: Visit, phase: Phase, void_reason: str | None, timing: Timing, extra: dict[str, Any]
+    ) -> Pass:
+        return Pass(
+            seq=self._seq,
+            phase=phase,
+            condition=visit.condition,
+            kind="step" if visit.rows == 1 else timing.kind,
+            rows=visit.rows,
+            start=visit.start,
+            head_rows=timing.head_rows,
+            round=visit.round if phase != "warmup" else None,
+            at_ns=timing.at_ns,
+            wall_ms=timing.wall_ms,
+            terms=timing.terms,
+            head_device_ms=timing.head_device_ms,
+            rest_ms=rest_of(timing.wall_ms, timing.terms),
+            launches=timing.launches,
+            line=timing.line,
+            void_reason=void_reason,
+            extra={**timing.extra, **extra},
+        )

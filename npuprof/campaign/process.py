@@ -1,0 +1,116 @@
+"""The campaign's end of the timed process: starts it under the hold, sends commands, reads reports."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from npuprof.campaign.hold import Held
+from npuprof.campaign.schedule import Visit
+from npuprof.errors import Busy, DeviceProblem, NpuprofError, UsageProblem
+from npuprof.model.passes import Pass, Terms
+from npuprof.model.record import TargetInfo
+
+
+class TimedProcess:
+    """`prefix` is a site's own hold command, put before the process so that it runs under that hold instead."""
+
+    def __init__(self, target: str, held: Held | None, log: Path, prefix: Sequence[str] = ()) -> None:
+        self.log = log
+        self._log_file: IO[bytes] = log.open("wb")
+        # A site's command may start us from a process of its own, which then is the parent that we cannot know.
+        parent = 0 if prefix else os.getpid()
+        command = [*prefix, sys.executable, "-m", "npuprof.campaign.worker", target, str(parent)]
+        fds = (held.fd,) if held is not None and held.fd is not None else ()
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log_file,
+                pass_fds=fds,
+                # The terminal's Ctrl-C is for the campaign, which then ends this process between two passes.
+                start_new_session=True,
+                env={**os.environ, **(held.environment() if held else {})},
+            )
+        except OSError as e:
+            self._log_file.close()
+            raise UsageProblem(f"hold.command {prefix[0]!r} cannot be started: {e.strerror}") from e
+        self._under = prefix
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._commands, self._reports = self._process.stdin, self._process.stdout
+
+    def ready(self) -> tuple[TargetInfo, bool]:
+        """What the target says it is, and whether it checks parity; blocks until it is loaded."""
+        report = self._expect("ready")
+        return TargetInfo.model_validate(report["target"]), bool(report["parity"])
+
+    def parity(self, rows: int, start: int) -> dict[str, Any]:
+        self.send({"do": "parity", "rows": rows, "start": start})
+        return self._expect("parity")
+
+    def visit(self, visits: Sequence[Visit]) -> Iterator[Pass]:
+        """The passes of these visits as they end; stops early after `stop`."""
+        self.send({"do": "visits", "visits": [v.as_dict() for v in visits]})
+        while (report := self._read())["event"] == "pass":
+            data = report["measured"]
+            yield Pass(**{**data, "terms": Terms(**data["terms"])})
+
+    def stop(self) -> None:
+        """The pass that is running is the last one."""
+        self.send({"do": "stop"})
+
+    def send(self, command: dict[str, Any]) -> None:
+        # A process that has ended is noticed where its reports are read, with its reason.
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            self._commands.write(json.dumps(command).encode() + b"\n")
+            self._commands.flush()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def close(self) -> None:
+        """Ends the process, by force if it does not end by itself within 10 s; empty logs are removed."""
+        self.send({"do": "close"})
+        with contextlib.suppress(BrokenPipeError):
+            self._commands.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reports.close()
+        self._log_file.close()
+        if self.log.stat().st_size == 0:
+            self.log.unlink()
+
+    def _expect(self, event: str) -> dict[str, Any]:
+        report = self._read()
+        if report["event"] != event:
+            raise NpuprofError(f"the timed process answered {report['event']!r} instead of {event!r}; see {self.log}")
+        return report
+
+    def _read(self) -> dict[str, Any]:
+        line = self._reports.readline()
+        if not line.endswith(b"\n"):
+            raise self._ended()
+        report: dict[str, Any] = json.loads(line)
+        if report["event"] == "error":
+            if report["usage"]:
+                raise UsageProblem(report["text"])
+            raise DeviceProblem(f"the target failed: {report['text']}; its traceback is in {self.log}")
+        return report
+
+    def _ended(self) -> NpuprofError:
+        code = self._process.wait()
+        if self._under and code == Busy.exit_code:
+            return Busy(f"hold.command {self._under[0]!r} did not obtain the hold (exit {code})")
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+        return DeviceProblem(f"the timed process {how} in the middle of the campaign; what it printed is in {self.log}")

@@ -1,0 +1,169 @@
+"""The one place that orchestrates a campaign, from the ticket to the record on disk."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from collectors.base import Collector
+from npuprof.campaign import parity
+from npuprof.campaign.clock import Clock, SystemClock
+from npuprof.campaign.course import Course
+from npuprof.campaign.hold import Claim, Held, Hold, default_device, is_enforced
+from npuprof.campaign.process import TimedProcess
+from npuprof.campaign.provenance import provenance
+from npuprof.campaign.settings import Place
+from npuprof.campaign.snapshot import take
+from npuprof.errors import NpuprofError
+from npuprof.model.condition import conditions
+from npuprof.model.events import Event, Finished, Note, Started, Waiting
+from npuprof.model.instants import rfc3339
+from npuprof.model.record import Ending, Errors, How, Record, Snapshots, TargetInfo, Ticket
+from npuprof.model.request import Request
+from npuprof.stats.derive import derive
+from npuprof.store.runs import write_record
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The record, saved, and the problem that cut the campaign short, if one did."""
+
+    record: Record
+    problem: NpuprofError | None
+
+
+class Campaign:
+    """One campaign of a request. `observe` is called between passes only."""
+
+    def __init__(
+        self,
+        request: Request,
+        place: Place,
+        observe: Callable[[Event], None],
+        clock: Clock | None = None,
+        collectors: Sequence[Collector] = (),
+    ) -> None:
+        self.request = request.model_copy(update={"device": request.device or default_device()})
+        self.seed = request.seed if request.seed is not None else secrets.randbits(32)
+        self._place = place
+        self._observe = observe
+        self._clock = clock or SystemClock()
+        self._collectors = collectors
+        self._created = self._clock.wall_s()
+        self.run_id = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(self._created))}-{secrets.token_hex(3)}"
+        self._course: Course | None = None
+        self._process: TimedProcess | None = None
+        self._interrupted = False
+
+    def interrupt(self) -> bool:
+        """First call: end after the running pass. Second: kill the timed process. False before anything is measured."""
+        if self._course is None or self._process is None:
+            return False
+        if self._interrupted:
+            self._process.kill()
+        else:
+            self._interrupted = True
+            self._course.stop()
+            self._observe(Note("interrupted: ending after the running pass; once more to end at once"))
+        return True
+
+    def run(self) -> Outcome:
+        """Busy, UsageProblem or DeviceProblem if nothing could be started; otherwise there is a record."""
+        held = self._take_hold()
+        try:
+            self._place.runs.mkdir(parents=True, exist_ok=True)
+            log = self._place.runs / f"{self.run_id}.log"
+            self._process = TimedProcess(self.request.target, held, log, self._site_command())
+            try:
+                info, checks_parity = self._process.ready()
+                granted = self._clock.wall_s() if held is None else held.granted
+                return self._measure(self._process, info, checks_parity, held, granted)
+            finally:
+                self._process.close()
+        finally:
+            if held is not None:
+                held.release()
+
+    def _take_hold(self) -> Held | None:
+        """The ticket; None where the site has its own hold command, which is then put around the timed process."""
+        if self._place.hold_command:
+            return None
+        hold = Hold(self._place.hold_directory, str(self.request.device))
+        return hold.take(self.request.reason, self.request.hold_timeout, self._tell_waiting)
+
+    def _tell_waiting(self, holder: Claim, ahead: int) -> None:
+        device = str(self.request.device)
+        self._observe(Waiting(device, holder.pid, holder.user, holder.since, holder.reason, ahead))
+
+    def _site_command(self) -> list[str]:
+        fill = {"device": str(self.request.device), "reason": self.request.reason}
+        return [word.format_map(fill) for word in self._place.hold_command]
+
+    def _measure(
+        self, process: TimedProcess, info: TargetInfo, checks_parity: bool, held: Held | None, granted: float
+    ) -> Outcome:
+        names = tuple(c.name for c in conditions(self.request.rows, self.request.start))
+        self._observe(Started(self.run_id, self.request, info, names, self.request.repeats))
+        before = take(self._collectors)
+        course = Course(self.request, self.seed, process, checks_parity, self._observe, self._clock)
+        self._course = course
+        problem: NpuprofError | None = None
+        try:
+            course.run()
+        except NpuprofError as e:
+            problem = e
+        after = take(self._collectors)
+        how: How = "interrupted" if self._interrupted else "done" if problem is None else "failed"
+        ending = Ending(
+            how=how,
+            rounds_planned=course.rounds_planned,
+            rounds_done=course.rounds_done,
+            detail="" if problem is None else str(problem),
+        )
+        record = self._record(course, info, checks_parity, ending, Snapshots(before=before, after=after), held, granted)
+        write_record(record, self._place.runs)
+        self._observe(Finished(record))
+        return Outcome(record, None if self._interrupted else problem)
+
+    def _record(
+        self,
+        course: Course,
+        info: TargetInfo,
+        checks_parity: bool,
+        ending: Ending,
+        snapshots: Snapshots,
+        held: Held | None,
+        granted: float,
+    ) -> Record:
+        agreed = parity.outcome(course.parity_rows, checks_parity)
+        summary, trust = derive(course.passes, self.request.start, self.seed, agreed, ending)
+        asked = self._created if held is None else held.asked
+        through = f"command {self._place.hold_command[0]}" if held is None else "npuprof"
+        return Record(
+            id=self.run_id,
+            created=rfc3339(self._created),
+            request=self.request,
+            seed=self.seed,
+            target=info,
+            provenance=provenance(),
+            ticket=Ticket(
+                device=str(self.request.device),
+                asked=rfc3339(asked),
+                granted=rfc3339(granted),
+                # The record is written under the hold, so that the next campaign's window never overlaps this one's.
+                released=rfc3339(self._clock.wall_s()),
+                waited_s=round(granted - asked, 3),
+                reason=self.request.reason,
+                enforced=is_enforced(self._place.hold_directory, str(self.request.device)),
+                through="an enclosing npuprof hold" if held is not None and held.inherited else through,
+            ),
+            snapshots=snapshots,
+            errors=Errors() if info.on_npu else None,
+            passes=course.passes,
+            summary=summary,
+            parity=agreed,
+            trust=trust,
+            ending=ending,
+        )

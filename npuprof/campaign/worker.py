@@ -1,0 +1,109 @@
+"""The timed process: loads the target, obeys commands on standard input, reports on standard output, one JSON a line.
+
+Commands: {"do": "parity", "rows", "start"}, {"do": "visits", "visits": [...]}, {"do": "stop"}, {"do": "close"}.
+Reports: ready, parity, pass, idle, closed, error. Whatever the target itself prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import traceback
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from npuprof.campaign.clock import SystemClock
+from npuprof.campaign.execute import Executor
+from npuprof.campaign.schedule import Visit
+from npuprof.campaign.under import die_with_parent
+from npuprof.errors import UsageProblem
+from npuprof.model.passes import Pass
+from npuprof.targets.base import ChecksParity, Target
+from npuprof.targets.load import load_target
+
+
+class Worker:
+    """One target, driven by the commands that arrive on `commands` (a descriptor)."""
+
+    def __init__(self, target: Target, commands: int, reports: TextIO) -> None:
+        self._target = target
+        self._commands = commands
+        self._reports = reports
+        self._pending = b""
+        self._stop = False
+        self._executor = Executor(target, SystemClock(), self._report_pass, self._stop_asked)
+
+    def serve(self) -> None:
+        """Until told to close, or until the commands end."""
+        info = self._target.describe().model_dump()
+        self.report("ready", target=info, parity=isinstance(self._target, ChecksParity))
+        while (command := self._next(block=True)) is not None and command["do"] != "close":
+            self._obey(command)
+        self.report("closed")
+
+    def report(self, event: str, **data: Any) -> None:
+        self._reports.write(json.dumps({"event": event, **data}) + "\n")
+        self._reports.flush()
+
+    def _obey(self, command: dict[str, Any]) -> None:
+        if command["do"] == "parity":
+            rows, start = command["rows"], command["start"]
+            assert isinstance(self._target, ChecksParity)
+            outcome = self._target.check_parity(rows, start)
+            self.report("parity", **asdict(outcome))
+        elif command["do"] == "visits":
+            self._stop = False
+            done = self._executor.run(Visit(**v) for v in command["visits"])
+            self.report("idle", done=done)
+
+    def _report_pass(self, measured: Pass) -> None:
+        self.report("pass", measured=asdict(measured))
+
+    def _stop_asked(self) -> bool:
+        while not self._stop and (command := self._next(block=False)) is not None:
+            self._stop = command["do"] in ("stop", "close")
+        return self._stop
+
+    def _next(self, *, block: bool) -> dict[str, Any] | None:
+        while b"\n" not in self._pending:
+            if not block and not select.select([self._commands], [], [], 0)[0]:
+                return None
+            chunk = os.read(self._commands, 65536)
+            if not chunk:
+                return {"do": "close"}
+            self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        command: dict[str, Any] = json.loads(line)
+        return command
+
+
+def main() -> int:
+    """`python -m npuprof.campaign.worker TARGET PARENT`: 0 when closed, 2 for a wrong target, 3 when the target failed."""
+    name, parent = sys.argv[1], int(sys.argv[2])
+    if parent:
+        die_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    reports = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    target: Target | None = None
+    try:
+        target = load_target(name)
+        Worker(target, 0, reports).serve()
+        return 0
+    except Exception as e:  # noqa: BLE001 - whatever a target raises ends the campaign, with its words reported
+        traceback.print_exc()
+        usage = isinstance(e, UsageProblem)
+        text = str(e) if usage else f"{type(e).__name__}: {e}"
+        reports.write(json.dumps({"event": "error", "usage": usage, "text": text}) + "\n")
+        reports.flush()
+        return 2 if usage else 3
+    finally:
+        if target is not None:
+            target.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""`npuprof run`: one campaign in the foreground."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from npuprof.commands.options import configuration, config_option, debug_option, json_option, print_json, quiet_option
+from npuprof.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from npuprof.campaign.runner import Campaign
+    from npuprof.model.record import Record
+
+
+def _numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> list[int] | None:
+    del ctx
+    if value is None:
+        return None
+    try:
+        return [int(v) for v in value.split(",")]
+    except ValueError:
+        raise click.BadParameter("must be whole numbers with commas between them, like 2,5,16", param=param) from None
+
+
+@click.command()
+@click.argument("request_file", metavar="[REQUEST.yaml]", required=False, type=click.Path(path_type=Path))
+@click.option("--target", help="reference, or MODULE:FACTORY for a target of your own.")
+@click.option("--rows", callback=_numbers, help="Rows of the passes, like 2,3,5,8,16,17.")
+@click.option("--start", callback=_numbers, help="Positions of the first row, like 0,512.")
+@click.option("--repeats", type=int, help="Rounds; each visits every condition twice.")
+@click.option("--steps", type=int, help="Step samples a visit.")
+@click.option("--warmup", type=int, help="Passes a condition that are run first and never counted.")
+@click.option("--find-cliff", is_flag=True, default=None, help="Bisect the cliff to adjacent rows.")
+@click.option("--seed", type=int, help="Of the shuffled orders; recorded.")
+@click.option("--budget", type=float, help="Seconds of device time: plan the rounds from a pilot.")
+@click.option("--device", help="The device whose hold is taken, like accel0.")
+@click.option("--hold-timeout", type=float, help="Seconds to wait for the hold; 0: do not wait.")
+@click.option("--reason", help="Shown to those who wait, and recorded.")
+@click.option("--out", type=click.Path(path_type=Path), help="A copy of the record.")
+@click.option("--no-live", is_flag=True, help="Plain lines on a terminal too.")
+@json_option
+@config_option
+@quiet_option
+@debug_option
+def run(
+    request_file: Path | None,
+    out: Path | None,
+    no_live: bool,
+    as_json: bool,
+    config_file: Path | None,
+    quiet: bool,
+    **flags: Any,
+) -> int:
+    """Measure decode steps and passes of M rows under the device hold, and print what each millisecond was.
+
+    A REQUEST.yaml holds the same names as the flags, dashes as underscores; flags win over it.
+
+    Example: npuprof run --target reference --rows 2,5,16,17 --reason "verify cost of pack X"
+    """
+    from npuprof.campaign.runner import Campaign
+    from npuprof.campaign.settings import Place
+    from npuprof.commands.request import make_request
+    from npuprof.commands.watcher import watcher
+    from npuprof.store.runs import user_runs
+
+    settings = configuration(config_file).settings
+    request = make_request(settings.campaign, request_file, flags)
+    if out is not None and not out.parent.is_dir():
+        raise UsageProblem(f"--out {out}: there is no folder {out.parent}; make it, or name another place")
+    place = Place(settings.hold.directory, tuple(settings.hold.command), user_runs())
+    with watcher(live=not no_live, silent=as_json or quiet) as observe:
+        campaign = Campaign(request, place, observe)
+        with _interrupts(campaign) as received:
+            outcome = campaign.run()
+    if out is not None:
+        from npuprof.store.runs import write_whole
+
+        write_whole(out, outcome.record.model_dump_json(indent=1) + "\n")
+    _print(outcome.record, as_json)
+    if outcome.problem is not None:
+        raise outcome.problem
+    if received:
+        return 128 + received[0]
+    from npuprof.commands.options import trust_code
+
+    return trust_code(outcome.record)
+
+
+def _print(record: Record, as_json: bool) -> None:
+    if as_json:
+        print_json(record.model_dump(mode="json"))
+        return
+    from rich.console import Console
+
+    from npuprof.render.report import Report
+
+    Report(Console(highlight=False)).render(record)
+
+
+class _interrupts:
+    """While a campaign measures, Ctrl-C and SIGTERM end it after the running pass; the list holds what was received."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._campaign = campaign
+        self._received: list[int] = []
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> list[int]:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._heard)
+        return self._received
+
+    def __exit__(self, *exc: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _heard(self, number: int, frame: object) -> None:
+        del frame
+        if not self._campaign.interrupt():
+            raise KeyboardInterrupt
+        self._received.append(number)

@@ -1,0 +1,51 @@
+"""What a campaign was asked to do. Keys are the long flags with underscores for dashes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+Rows = Annotated[int, Field(ge=2, le=65536)]
+Start = Annotated[int, Field(ge=0, le=1 << 24)]
+
+
+class Request(BaseModel):
+    """A campaign's request, with defaults filled in; refuses keys that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    target: str = "reference"
+    device: str | None = None
+    rows: list[Rows] = [2, 3, 5, 8, 16, 17]
+    start: list[Start] = [0]
+    repeats: Annotated[int, Field(ge=1, le=100_000)] = 6
+    steps: Annotated[int, Field(ge=1, le=10_000)] = 1
+    warmup: Annotated[int, Field(ge=0, le=10_000)] = 2
+    find_cliff: bool = False
+    seed: Annotated[int, Field(ge=0)] | None = None
+    budget: Annotated[float, Field(gt=0)] | None = None
+    hold_timeout: Annotated[float, Field(ge=0)] | None = None
+    reason: str = ""
+
+    @field_validator("rows", "start")
+    @classmethod
+    def _distinct(cls, value: list[int]) -> list[int]:
+        if not value:
+            raise ValueError("must name at least one")
+        if len(set(value)) != len(value):
+            raise ValueError("names the same value twice")
+        return value
+
+    @field_validator("rows")
+    @classmethod
+    def _ascending(cls, value: list[int]) -> list[int]:
+        return sorted(value)
+
+    @field_validator("target")
+    @classmethod
+    def _target(cls, value: str) -> str:
+        module, colon, factory = value.partition(":")
+        if value == "reference" or (colon and factory.isidentifier() and all(map(str.isidentifier, module.split(".")))):
+            return value
+        raise ValueError("must be reference or MODULE:FACTORY")

@@ -1,0 +1,47 @@
+"""The finding of a campaign in one sentence."""
+
+from __future__ import annotations
+
+from npuprof.model.record import PassSummary, Record
+from npuprof.render.lines import ratio_text
+from npuprof.render.text import digits3
+
+
+def finding(record: Record) -> str:
+    """What a pass of k+1 rows costs in steps, up to which M, what it is beyond, and whether that is trusted."""
+    start = record.request.start[0]
+    passes = sorted(_of_start(record, start).items())
+    at = f" from start {start}" if len(record.request.start) > 1 else ""
+    trusted = "trusted" if record.trust.ratios == "trusted" else "NOT trusted: " + record.trust.reasons[0].text
+    where = f"on {record.target.device}" if record.target.simulated else f"on {record.target.device}, measured"
+    if not passes:
+        return f"nothing can be said {where}: no pass was measured beside a step; {trusted}."
+    cliff = record.summary.cliff
+    cheap = [(m, s) for m, s in passes if cliff is None or m <= cliff.last_cheap_rows]
+    dear = [(m, s) for m, s in passes if cliff is not None and m >= cliff.first_costly_rows]
+    parts = []
+    if cheap:
+        last, summary = cheap[-1]
+        values = [s.ratio_to_step.value for _, s in cheap if s.ratio_to_step]
+        span = "" if len(values) < 2 else f"{digits3(min(values))} to {digits3(max(values))} steps up to M={last}, where it is "
+        parts.append(f"a pass of k+1 rows{at} costs {span}{_cost(summary)} at M={last} (k={last - 1})")
+    if dear and cliff is not None:
+        first, summary = dear[0]
+        jump = f"from M={first} on it costs {_cost(summary)}: the cliff is between {cliff.last_cheap_rows} and {first} rows"
+        parts.append(jump)
+    elif cheap:
+        parts.append("no cliff was found among the rows measured")
+    return f"{'; '.join(parts)}; {where}; {trusted}."
+
+
+def _cost(summary: PassSummary) -> str:
+    return "an unknown number of steps" if summary.ratio_to_step is None else ratio_text(summary.ratio_to_step)
+
+
+def _of_start(record: Record, start: int) -> dict[int, PassSummary]:
+    found = {}
+    for key, summary in record.summary.passes.items():
+        rows, _, at = key.partition("@")
+        if not at or int(at) == start:
+            found[int(rows)] = summary
+    return found

@@ -1,0 +1,97 @@
+"""The report at the end of a campaign, and of any record."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from npuprof.model.condition import conditions
+from npuprof.model.record import Parity, Record, Summary, Trust
+from npuprof.render.finding import finding
+from npuprof.render.lines import condition_lines, error_line
+from npuprof.render.table import condition_table
+from npuprof.render.text import digits3, printable
+from npuprof.render.view import rows_of
+
+
+class Report:
+    """Prints a record to a console, in blocks: what ran, the table, the lines to paste, the checks, the finding."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def render(self, record: Record) -> None:
+        say = self._say
+        say(f"npuprof {record.provenance.get('npuprof')}  run {record.id}  {record.created}")
+        simulated = "  [simulated]" if record.target.simulated else ""
+        say(f"target  {record.target.device}{simulated}")
+        say(f"        {record.target.backend}")
+        say(_host(record))
+        say(_ticket(record))
+        say("")
+        names = [c.name for c in conditions(record.request.rows, record.request.start)]
+        names += sorted({p.condition for p in record.passes if p.phase == "measure"} - set(names))
+        self._console.print(condition_table(rows_of(record.summary, names), self._console.width))
+        say("")
+        for line in condition_lines(record):
+            say(line)
+        say("")
+        for line in _checks(record):
+            say(line)
+        say("")
+        say(f"finding: {finding(record)}")
+
+    def _say(self, text: str) -> None:
+        self._console.print(Text(printable(text)), soft_wrap=True)
+
+
+def _host(record: Record) -> str:
+    host = record.provenance.get("host", {})
+    governor = host.get("governor") or "not available"
+    return f"host    {host.get('cpu')}, {host.get('cpus')} CPUs, kernel {host.get('kernel')}, governor {governor}, load {host.get('load')}"
+
+
+def _ticket(record: Record) -> str:
+    t = record.ticket
+    kind = "enforced" if t.enforced else "advisory"
+    reason = f", reason: {t.reason}" if t.reason else ""
+    return f"ticket  {t.device} through {t.through}, {kind}, waited {t.waited_s:.1f} s, {t.granted} to {t.released}{reason}"
+
+
+def _checks(record: Record) -> list[str]:
+    s = record.summary
+    cliff = "none found" if s.cliff is None else f"{s.cliff.last_cheap_rows}|{s.cliff.first_costly_rows} rows, factor {digits3(s.cliff.factor)}"
+    lines = [f"cliff   {cliff}", f"parity  {parity_text(record.parity)}", f"series  {series_text(s)}"]
+    if record.errors is not None:
+        lines.append(f"window  {error_line(record.errors)}")
+    else:
+        lines.append("window  not applicable: the target runs on no NPU")
+    return [*lines, *trust_lines(record.trust)]
+
+
+def parity_text(parity: Parity) -> str:
+    """Which rows agreed, or the first that did not."""
+    if not parity.checked:
+        return f"not checked: {parity.detail or 'the campaign ended first'}"
+    rows = ", ".join(dict.fromkeys(str(r.rows) for r in parity.rows))
+    if parity.agreed:
+        ties = f", {parity.ties} ties" if parity.ties else ""
+        return f"agreed for rows {rows}{ties}: passes give the tokens and leave the state that single steps do"
+    return f"FAILED at {parity.detail}"
+
+
+def series_text(s: Summary) -> str:
+    """The class of the series, its drift and its outliers."""
+    d = s.drift
+    drift = f"drift {d.percent:+.1f} %" if d.percent is not None else "drift not testable"
+    canary = f", canary {d.canary_percent:+.1f} %" if d.canary_percent is not None else ""
+    detail = f" ({d.detail})" if d.detail else ""
+    outliers = f", outliers (kept): passes {', '.join(map(str, s.outliers))}" if s.outliers else ", no outliers"
+    return f"{s.series}{detail}, {drift}{canary}{outliers}"
+
+
+def trust_lines(trust: Trust) -> list[str]:
+    """Both judgements, then a line a reason."""
+    word = {"trusted": "trusted", "not_trusted": "NOT trusted"}
+    head = f"trust   milliseconds {word[trust.absolute]}, ratios {word[trust.ratios]}"
+    return [head, *(f"        {r.code}: {r.text}" for r in trust.reasons)]

@@ -1,0 +1,35 @@
+"""Text from outside, made safe for a terminal; numbers, as they are printed everywhere."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def printable(text: str) -> str:
+    """The text with everything that could steer a terminal shown as an escape: controls, direction marks, newlines."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        c.encode("unicode_escape").decode() if unicodedata.category(c) in _UNSAFE else c for c in text
+    )
+
+
+def ms(value: float | None) -> str:
+    """Milliseconds with the digits that carry meaning: one from 100 ms, two from 10, three below; a dash for none."""
+    if value is None:
+        return "–"
+    size = abs(value)
+    return f"{value:.1f}" if size >= 100 else f"{value:.2f}" if size >= 10 else f"{value:.3f}"
+
+
+def digits3(value: float) -> str:
+    """A ratio or rate: three decimals, trailing zeros dropped."""
+    text = f"{value:.3f}".rstrip("0")
+    return text.rstrip(".")
+
+
+def percent(share: float | None) -> str:
+    """A share as percent with one decimal; a dash for none."""
+    return "–" if share is None else f"{share * 100:.1f} %"

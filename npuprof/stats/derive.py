@@ -1,0 +1,46 @@
+"""Everything in a record that is not raw, from what is: used when it is made and again whenever it is doubted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isclose
+from typing import Any
+
+from npuprof.model.passes import Pass
+from npuprof.model.record import Ending, Parity, Record, Summary, Trust
+from npuprof.stats.summarise import stability_of, summarise
+from npuprof.stats.trust import judge_campaign
+
+
+def derive(
+    passes: Sequence[Pass], starts: Sequence[int], seed: int, parity: Parity, ending: Ending
+) -> tuple[Summary, Trust]:
+    """Summary and trust of a campaign."""
+    series = stability_of(passes, seed)
+    return summarise(passes, starts, series), judge_campaign(passes, parity, ending, series)
+
+
+def rederive(record: Record) -> tuple[Summary, Trust]:
+    """The same from a saved record."""
+    return derive(record.passes, record.request.start, record.seed, record.parity, record.ending)
+
+
+def contradictions(record: Record) -> tuple[Trust, list[str]]:
+    """The trust derived again, and the dotted names of stated summary figures that the passes do not bear out."""
+    summary, trust = rederive(record)
+    stated, derived = record.summary.model_dump(mode="json"), summary.model_dump(mode="json")
+    differs = list(_differences(stated, derived, "summary"))
+    if (record.trust.absolute, record.trust.ratios) != (trust.absolute, trust.ratios):
+        differs.append("trust")
+    return trust, differs
+
+
+def _differences(stated: Any, derived: Any, at: str) -> Iterator[str]:
+    if isinstance(stated, dict) and isinstance(derived, dict):
+        for key in derived:
+            yield from _differences(stated.get(key), derived[key], f"{at}.{key}")
+    elif isinstance(stated, float | int) and isinstance(derived, float):
+        if not isclose(stated, derived, rel_tol=1e-9, abs_tol=1e-9):
+            yield f"{at} ({stated} stated, {derived:.9g} derived)"
+    elif stated != derived:
+        yield at
