@@ -110,9 +110,7 @@ def measure(name: str, machine: Machine, rounds: int, campaigns: int) -> str:
         changed += judge({B: pair})[B] == "changed"
         all_pairs = {c.name: differences(round_series(groups, c.name), base) for c in CONDITIONS if c.name != A}
         any_changed += "changed" in judge(all_pairs).values()
-        canaries = [samples[0].wall_ms * exp(random.gauss(0, NOISE)), samples[-1].wall_ms * exp(random.gauss(0, NOISE))]
-        if machine is steady:
-            canaries = [1000 * exp(random.gauss(0, NOISE)) for _ in range(2)]
+        canaries = [median([1000 * exp(random.gauss(0, NOISE)) for _ in range(3)]) for _ in range(2)]
         distrusted += bool(stability_reasons(stability(samples, canaries, seed=1)))
         pooled += naive_changed([s.wall_ms for s in groups[A]], [s.wall_ms for s in groups[B]])
         blobs += naive_changed(*a_then_b(random, 2 * rounds, machine))
@@ -120,7 +118,12 @@ def measure(name: str, machine: Machine, rounds: int, campaigns: int) -> str:
     def share(n: int) -> str:
         return f"{n / campaigns:.3f}"
 
-    cells = [name, str(rounds), f"{stated:.3f}", *map(share, (covered, changed, any_changed, distrusted, pooled, blobs))]
+    cells = [
+        name,
+        str(rounds),
+        f"{stated:.3f}",
+        *map(share, (covered, changed, any_changed, distrusted, pooled, blobs)),
+    ]
     return "| " + " | ".join(cells) + " |"
 
 

@@ -63,7 +63,11 @@ class Course:
             self._plan(self._request.budget)
         while self.rounds_done < self.rounds_planned and not self.stopped:
             self._round(self._measured)
-            if not self._middle_done and 2 * self.rounds_done >= self.rounds_planned and self._elapsed() > _CANARY_AFTER_S:
+            if (
+                not self._middle_done
+                and 2 * self.rounds_done >= self.rounds_planned
+                and self._elapsed() > _CANARY_AFTER_S
+            ):
                 self._middle_done = True
                 self._visit(canary(step))
         if self._request.find_cliff:
@@ -114,9 +118,7 @@ class Course:
         round_s = (self._elapsed() - spent) / budget.PILOT_ROUNDS
         samples = by_condition(samples_of(self.passes))
         steps = {c.start: round_series(samples, c.name) for c in self._measured if c.is_step}
-        series = [
-            differences(round_series(samples, c.name), steps[c.start]) for c in self._measured if not c.is_step
-        ]
+        series = [differences(round_series(samples, c.name), steps[c.start]) for c in self._measured if not c.is_step]
         planned = budget.plan(series, round_s, self._elapsed(), seconds)
         self.rounds_planned = planned.rounds
         self._observe(Note(planned.text))

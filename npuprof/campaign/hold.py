@@ -66,9 +66,7 @@ class Held:
 
 def default_device(accel: Path = Path("/dev/accel")) -> str:
     """The first /dev/accel/accelN, else `reference`."""
-    nodes = sorted(
-        (p.name for p in accel.glob("accel*") if p.name[5:].isdigit()), key=lambda name: int(name[5:])
-    )
+    nodes = sorted((p.name for p in accel.glob("accel*") if p.name[5:].isdigit()), key=lambda name: int(name[5:]))
     return nodes[0] if nodes else "reference"
 
 
@@ -89,9 +87,7 @@ class Hold:
         self.directory = directory
         self.device = device
 
-    def take(
-        self, reason: str, timeout: float | None, waiting: Callable[[Claim, int], None] | None = None
-    ) -> Held:
+    def take(self, reason: str, timeout: float | None, waiting: Callable[[Claim, int], None] | None = None) -> Held:
         """Waits for the hold. `timeout` seconds, 0 not to wait, None for ever; Busy when it is over.
 
         `waiting` is told the holder and how many are ahead, each time the nearest predecessor changes.
@@ -211,13 +207,15 @@ class Hold:
         except FileExistsError:
             pass
         except OSError as e:
-            raise DeviceProblem(f"the hold directory {self.directory} cannot be made ({e.strerror}); type: {mend}") from e
+            raise DeviceProblem(
+                f"the hold directory {self.directory} cannot be made ({e.strerror}); type: {mend}"
+            ) from e
         if not os.access(self.directory, os.R_OK | os.W_OK | os.X_OK) or not self.directory.is_dir():
             raise DeviceProblem(f"the hold directory {self.directory} is not usable by you; type: {mend}")
 
     def _numbers(self) -> list[int]:
         try:
-            names = os.listdir(self.directory)
+            names = [p.name for p in self.directory.iterdir()]
         except FileNotFoundError:
             return []
         except OSError as e:
@@ -284,10 +282,10 @@ def _same_file(a: os.stat_result, b: os.stat_result) -> bool:
 
 
 def _own_descriptor(ticket: os.stat_result) -> int | None:
-    for name in os.listdir("/proc/self/fd"):
+    for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
-            if _same_file(os.fstat(int(name)), ticket):
-                return int(name)
+            if _same_file(os.fstat(int(entry.name)), ticket):
+                return int(entry.name)
     return None
 
 

@@ -16,7 +16,9 @@ def check(process: TimedProcess, conditions: Sequence[Condition]) -> list[Parity
         if not c.is_step:
             found = process.parity(c.rows, c.start)
             rows.append(
-                ParityRow(rows=c.rows, start=c.start, agreed=found["agreed"], ties=found["ties"], detail=found["detail"])
+                ParityRow(
+                    rows=c.rows, start=c.start, agreed=found["agreed"], ties=found["ties"], detail=found["detail"]
+                )
             )
     return rows
 
@@ -27,7 +29,13 @@ def outcome(rows: Sequence[ParityRow], checks_parity: bool) -> Parity:
         return Parity(checked=False, agreed=False, ties=0, detail="the target has no way to check it")
     wrong = [r for r in rows if not r.agreed]
     detail = f"rows={wrong[0].rows} from start {wrong[0].start}: {wrong[0].detail}" if wrong else ""
-    return Parity(checked=bool(rows), agreed=bool(rows) and not wrong, ties=sum(r.ties for r in rows), rows=list(rows), detail=detail)
+    return Parity(
+        checked=bool(rows),
+        agreed=bool(rows) and not wrong,
+        ties=sum(r.ties for r in rows),
+        rows=list(rows),
+        detail=detail,
+    )
 
 
 def allowed(conditions: Sequence[Condition], rows: Sequence[ParityRow]) -> list[Condition]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from npuprof.commands.options import configuration, config_option, debug_option, json_option, print_json
+from npuprof.commands.options import config_option, configuration, debug_option, json_option, print_json
 from npuprof.render.text import printable
+
+if TYPE_CHECKING:
+    from npuprof.campaign.hold import Claim
 
 
 @click.group()
@@ -39,7 +43,7 @@ def hold_run(
 
     Example: npuprof hold run --hold-timeout 60 -- python bench.py
     """
-    from npuprof.campaign.hold import Claim, Hold, default_device
+    from npuprof.campaign.hold import Hold, default_device
     from npuprof.campaign.under import run_under
 
     settings = configuration(config_file).settings.hold
@@ -73,30 +77,33 @@ def hold_status(device: str | None, as_json: bool, config_file: Path | None) -> 
     from npuprof.campaign.hold import Hold, default_device, devices, is_enforced
 
     settings = configuration(config_file).settings.hold
-    known = devices(settings.directory) if settings.directory.is_dir() and os.access(settings.directory, os.R_OK) else []
+    known = (
+        devices(settings.directory) if settings.directory.is_dir() and os.access(settings.directory, os.R_OK) else []
+    )
     names = [device] if device else sorted({*known, default_device()})
-    found = {}
-    for name in names:
-        holder, waiters = Hold(settings.directory, name).status()
-        found[name] = {
-            "holder": None if holder is None else vars(holder),
-            "waiters": [{**vars(w), "position": i} for i, w in enumerate(waiters, 1)],
-            "enforced": is_enforced(settings.directory, name),
-        }
+    found = {name: Hold(settings.directory, name).status() for name in names}
+    enforced = {name: is_enforced(settings.directory, name) for name in names}
     if as_json:
-        print_json({"devices": found})
+        devices_json = {
+            name: {
+                "holder": None if holder is None else vars(holder),
+                "waiters": [{**vars(w), "position": i} for i, w in enumerate(waiters, 1)],
+                "enforced": enforced[name],
+            }
+            for name, (holder, waiters) in found.items()
+        }
+        print_json({"devices": devices_json})
         return 0
     if settings.command:
         click.echo(f"this site's own hold is used: {printable(' '.join(settings.command))}; ask it who holds a device")
-    for name, state in found.items():
-        who = state["holder"]
-        kind = "enforced" if state["enforced"] else "advisory"
-        click.echo(printable(f"{name} ({kind}): " + (_line(who) if isinstance(who, dict) else "free")))
-        for w in state["waiters"]:  # type: ignore[attr-defined]
-            click.echo(printable(f"  {w['position']}. {_line(w)}"))
+    for name, (holder, waiters) in found.items():
+        kind = "enforced" if enforced[name] else "advisory"
+        click.echo(printable(f"{name} ({kind}): {'free' if holder is None else _line(holder)}"))
+        for i, w in enumerate(waiters, 1):
+            click.echo(printable(f"  {i}. {_line(w)}"))
     return 0
 
 
-def _line(claim: dict[str, object]) -> str:
-    reason = f": {claim['reason']}" if claim["reason"] else ""
-    return f"pid {claim['pid']} ({claim['user']}) since {claim['since']}{reason}"
+def _line(claim: Claim) -> str:
+    reason = f": {claim.reason}" if claim.reason else ""
+    return f"pid {claim.pid} ({claim.user}) since {claim.since}{reason}"

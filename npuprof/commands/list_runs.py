@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from npuprof.commands.options import debug_option, json_option, print_json, stores
@@ -19,7 +21,7 @@ def list_runs(as_json: bool) -> int:
     from npuprof.render.text import printable
     from npuprof.store.runs import read_all, run_files
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for file, found in read_all(run_files(stores())):
         if isinstance(found, UsageProblem):
             rows.append({"id": file.stem, "problem": str(found)})
@@ -42,8 +44,12 @@ def list_runs(as_json: bool) -> int:
         if "problem" in row:
             click.echo(printable(f"{row['id']}  {row['problem']}"))
             continue
-        measured = ",".join(map(str, row["rows"]))  # type: ignore[call-overload]
-        trust = "trusted" if row["absolute"] == row["ratios"] == "trusted" else f"ms {row['absolute']}, ratios {row['ratios']}"
+        measured = ",".join(map(str, row["rows"]))
+        trust = (
+            "trusted"
+            if row["absolute"] == row["ratios"] == "trusted"
+            else f"ms {row['absolute']}, ratios {row['ratios']}"
+        )
         click.echo(printable(f"{row['id']}  {row['device']}  rows {measured}  {trust}  {row['reason']}".rstrip()))
     if not rows:
         click.echo("no record yet; make one with: npuprof run")

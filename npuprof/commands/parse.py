@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import click
 
-from npuprof.commands.options import configuration, config_option, debug_option, json_option, print_json
+from npuprof.commands.options import config_option, configuration, debug_option, json_option, print_json
 from npuprof.errors import NOT_TRUSTED, OK, UsageProblem
 
 _KEPT = 1000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from npuprof.commands.options import configuration, config_option, debug_option, json_option, print_json, quiet_option
+from npuprof.commands.options import config_option, configuration, debug_option, json_option, print_json, quiet_option
 from npuprof.errors import UsageProblem
 
 if TYPE_CHECKING:

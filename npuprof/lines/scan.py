@@ -20,9 +20,7 @@ _BEGINS = re.compile(r"\[bs\]\s*(?:\Z|M\s*(?:=|\Z))|\[bs\].*?\b(?:M|start|wall|l
 _HEADLESS = re.compile(r"\bwall\s*=.*\b(?:layers|epilogue)\s*=", re.DOTALL)
 
 
-def scan(
-    stream: BinaryIO, profiles: Sequence[LineProfile] = (), *, bs: bool = True
-) -> Iterator[PassLine | Unreadable]:
+def scan(stream: BinaryIO, profiles: Sequence[LineProfile] = (), *, bs: bool = True) -> Iterator[PassLine | Unreadable]:
     """Every pass line of the log, readable or not, in order; other lines are passed over.
 
     `profiles` are tried on lines that are no `[bs]` line; with `bs` false the `[bs]` grammar is not tried. Lines of

@@ -40,6 +40,7 @@ class TargetInfo(_Part):
     families: list[Family] = []
     on_npu: bool = False
     waiting: str | None = None
+    model: str | None = None
 
 
 class Reading(_Part):

@@ -47,6 +47,6 @@ def legend() -> Text:
     text = Text()
     for term in TERM_KEYS:
         text.append(_LETTERS[term], style=_STYLES[term])
-        text.append(f" {TERM_LABELS[term]}  ")
+        text.append(f" {TERM_LABELS[term]} ")
     text.append(f"{_REST} rest", style="dim")
     return text

@@ -40,5 +40,9 @@ def _verdict(r: Comparison) -> str:
         return "changed (> 1 %)"
     if r.verdict == "not_changed":
         return "not changed (within 1 %)"
-    need = "the machine is too noisy to decide within 1 %" if r.need_blocks is None else f"need about {r.need_blocks} blocks"
+    need = (
+        "the machine is too noisy to decide within 1 %"
+        if r.need_blocks is None
+        else f"need about {r.need_blocks} blocks"
+    )
     return f"undecided, {need}"

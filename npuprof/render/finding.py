@@ -13,9 +13,8 @@ def finding(record: Record) -> str:
     passes = sorted(_of_start(record, start).items())
     at = f" from start {start}" if len(record.request.start) > 1 else ""
     trusted = "trusted" if record.trust.ratios == "trusted" else "NOT trusted: " + record.trust.reasons[0].text
-    where = f"on {record.target.device}" if record.target.simulated else f"on {record.target.device}, measured"
     if not passes:
-        return f"nothing can be said {where}: no pass was measured beside a step; {trusted}."
+        return f"nothing can be said of {record.target.device}: no pass was measured beside a step; {trusted}."
     cliff = record.summary.cliff
     cheap = [(m, s) for m, s in passes if cliff is None or m <= cliff.last_cheap_rows]
     dear = [(m, s) for m, s in passes if cliff is not None and m >= cliff.first_costly_rows]
@@ -23,15 +22,20 @@ def finding(record: Record) -> str:
     if cheap:
         last, summary = cheap[-1]
         values = [s.ratio_to_step.value for _, s in cheap if s.ratio_to_step]
-        span = "" if len(values) < 2 else f"{digits3(min(values))} to {digits3(max(values))} steps up to M={last}, where it is "
-        parts.append(f"a pass of k+1 rows{at} costs {span}{_cost(summary)} at M={last} (k={last - 1})")
+        span = (
+            ""
+            if len(values) < 2
+            else f"{digits3(min(values))} to {digits3(max(values))} steps up to M={last} (k={last - 1}), there "
+        )
+        alone = f" at M={last} (k={last - 1})" if not span else ""
+        parts.append(f"a pass of k+1 rows{at} costs {span}{_cost(summary)}{alone}")
     if dear and cliff is not None:
         first, summary = dear[0]
         jump = f"from M={first} on it costs {_cost(summary)}: the cliff is between {cliff.last_cheap_rows} and {first} rows"
         parts.append(jump)
     elif cheap:
         parts.append("no cliff was found among the rows measured")
-    return f"{'; '.join(parts)}; {where}; {trusted}."
+    return f"{record.target.device}: {'; '.join(parts)}; {trusted}."
 
 
 def _cost(summary: PassSummary) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from npuprof.render.text import ms
 
@@ -17,8 +18,11 @@ def histogram(values: Sequence[float], width: int) -> list[str]:
     for v in values:
         counts[min(bins - 1, int((v - low) / (high - low) * bins)) if high > low else 0] += 1
     edges = [low + (high - low) * i / bins for i in range(bins + 1)]
-    labels = [f"{ms(a)} – {ms(b)}" for a, b in zip(edges, edges[1:], strict=False)]
+    labels = [f"{ms(a)} – {ms(b)}" for a, b in pairwise(edges)]
     pad = max(map(len, labels))
     room = max(1, width - pad - 8)
     scale = min(1.0, room / max(counts))
-    return [f"{label:>{pad}} {'#' * round(n * scale) or ('.' if n else '')} {n}" for label, n in zip(labels, counts, strict=True)]
+    return [
+        f"{label:>{pad}} {'#' * round(n * scale) or ('.' if n else '')} {n}"
+        for label, n in zip(labels, counts, strict=True)
+    ]

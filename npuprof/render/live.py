@@ -22,7 +22,9 @@ def frame(progress: Progress, width: int) -> RenderableType:
     if progress.started is None:
         return Text(printable(progress.note))
     target = progress.started.target
-    head = Text(printable(f"{progress.started.run_id}  {target.device}"), style="bold", no_wrap=True, overflow="ellipsis")
+    head = Text(
+        printable(f"{progress.started.run_id}  {target.device}"), style="bold", no_wrap=True, overflow="ellipsis"
+    )
     parts: list[RenderableType] = [head, condition_table(progress.rows(), width), Text(progress.where(), style="dim")]
     if progress.note:
         parts.append(Text(printable(progress.note), style="yellow"))
@@ -42,7 +44,9 @@ class LiveTable:
         self._live.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._live.__exit__(kind, value, trace)
 
     def __call__(self, event: Event) -> None:

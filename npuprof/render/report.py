@@ -48,7 +48,11 @@ class Report:
 def _host(record: Record) -> str:
     host = record.provenance.get("host", {})
     governor = host.get("governor") or "not available"
-    return f"host    {host.get('cpu')}, {host.get('cpus')} CPUs, kernel {host.get('kernel')}, governor {governor}, load {host.get('load')}"
+    load = " ".join(map(str, host.get("load", [])))
+    return (
+        f"host    {host.get('cpu')}, {host.get('cpus')} CPUs, kernel {host.get('kernel')}, "
+        f"governor {governor}, load {load}"
+    )
 
 
 def _ticket(record: Record) -> str:
@@ -60,7 +64,11 @@ def _ticket(record: Record) -> str:
 
 def _checks(record: Record) -> list[str]:
     s = record.summary
-    cliff = "none found" if s.cliff is None else f"{s.cliff.last_cheap_rows}|{s.cliff.first_costly_rows} rows, factor {digits3(s.cliff.factor)}"
+    cliff = (
+        "none found"
+        if s.cliff is None
+        else f"{s.cliff.last_cheap_rows}|{s.cliff.first_costly_rows} rows, factor {digits3(s.cliff.factor)}"
+    )
     lines = [f"cliff   {cliff}", f"parity  {parity_text(record.parity)}", f"series  {series_text(s)}"]
     if record.errors is not None:
         lines.append(f"window  {error_line(record.errors)}")

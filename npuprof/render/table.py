@@ -26,7 +26,9 @@ def condition_table(rows: Sequence[Row], width: int) -> RenderableType:
         table.add_column(head, justify="left" if head == "condition" else "right", no_wrap=True)
     if wide:
         for head in (*TERM_LABELS.values(), "rest"):
-            table.add_column(head.replace("quant+launch", "q+launch").replace("device wait", "wait"), justify="right", no_wrap=True)
+            table.add_column(
+                head.replace("quant+launch", "q+launch").replace("device wait", "wait"), justify="right", no_wrap=True
+            )
     else:
         table.add_column("share of the wall", no_wrap=True)
     for row in rows:
@@ -39,7 +41,13 @@ def _cells(row: Row, wide: bool) -> list[RenderableType]:
     if s is None:
         return [Text(row.name), Text("0")]
     void = f" ({s.void} void)" if s.void else ""
-    cells: list[RenderableType] = [Text(row.name), Text(f"{s.n}{void}"), Text(ms(s.median_ms)), Text(interval(s)), _ratio(row.ratio, wide)]
+    cells: list[RenderableType] = [
+        Text(row.name),
+        Text(f"{s.n}{void}"),
+        Text(ms(s.median_ms)),
+        Text(interval(s)),
+        _ratio(row.ratio, wide),
+    ]
     if not wide:
         return [*cells, bar(s, _BAR)]
     return [*cells, *(Text(ms(s.terms_median_ms.get(t))) for t in TERM_KEYS), Text(ms(s.rest_median_ms))]

@@ -11,9 +11,7 @@ def printable(text: str) -> str:
     """The text with everything that could steer a terminal shown as an escape: controls, direction marks, newlines."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        c.encode("unicode_escape").decode() if unicodedata.category(c) in _UNSAFE else c for c in text
-    )
+    return "".join(c.encode("unicode_escape").decode() if unicodedata.category(c) in _UNSAFE else c for c in text)
 
 
 def ms(value: float | None) -> str:

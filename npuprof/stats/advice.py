@@ -19,8 +19,14 @@ def advice(record: Record) -> list[str]:
     lines += _slow_first(record)
     if record.summary.outliers:
         seqs = ", ".join(map(str, record.summary.outliers))
-        lines.append(f"outliers: passes {seqs}; kept, since a slow pass is a measurement too; see: npuprof hist {record.id}")
-    large = [p for p in record.passes if p.phase == "measure" and p.rest_ms is not None and rest_is_large(p.wall_ms, p.rest_ms)]
+        lines.append(
+            f"outliers: passes {seqs}; kept, since a slow pass is a measurement too; see: npuprof hist {record.id}"
+        )
+    large = [
+        p
+        for p in record.passes
+        if p.phase == "measure" and p.rest_ms is not None and rest_is_large(p.wall_ms, p.rest_ms)
+    ]
     if large:
         worst = max(large, key=lambda p: p.rest_ms or 0.0)
         lines.append(
@@ -34,7 +40,9 @@ def _interval(name: str, s: ConditionSummary) -> list[str]:
         return [f"{name}: n={s.n} cannot give a 95 % interval of the median; 6 are needed: --repeats 6"]
     width = (s.interval.high_ms - s.interval.low_ms) / s.median_ms
     if width > _WIDE:
-        return [f"{name}: the median's interval is {width * 100:.0f} % wide, above 5 %; try --repeats 12 on a quieter machine"]
+        return [
+            f"{name}: the median's interval is {width * 100:.0f} % wide, above 5 %; try --repeats 12 on a quieter machine"
+        ]
     return []
 
 

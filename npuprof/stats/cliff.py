@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 from npuprof.model.record import Cliff
@@ -78,5 +79,4 @@ def _qualifies(gap: Gap, others: Sequence[Gap]) -> bool:
 
 
 def _neighbours(by_rows: Mapping[int, object]) -> list[tuple[int, int]]:
-    rows = sorted(by_rows)
-    return list(zip(rows, rows[1:], strict=False))
+    return list(pairwise(sorted(by_rows)))

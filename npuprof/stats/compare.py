@@ -88,9 +88,7 @@ def compare(samples: Sequence[Sample], to: str) -> Figures:
     series = {name: differences(round_series(groups, name), base) for name in groups if name != to}
     verdicts = judge(series)
     ratios = [
-        Comparison(
-            name, to, ratio_of(d), verdicts[name], need_blocks(d) if verdicts[name] == "undecided" else None
-        )
+        Comparison(name, to, ratio_of(d), verdicts[name], need_blocks(d) if verdicts[name] == "undecided" else None)
         for name, d in series.items()
     ]
     found = stability(samples)

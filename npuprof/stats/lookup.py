@@ -67,7 +67,9 @@ def _choose(rows: int, measured: list[int], cliff: Cliff | None) -> int:
     have = ", ".join(map(str, measured)) or "none"
     larger = [m for m in measured if m > rows]
     if not larger:
-        raise NotMeasured(f"rows={rows} was not measured, and nothing larger was; measured rows: {have}; try: npuprof run --rows {rows}")
+        raise NotMeasured(
+            f"rows={rows} was not measured, and nothing larger was; measured rows: {have}; try: npuprof run --rows {rows}"
+        )
     if cliff is not None and larger[0] > cliff.last_cheap_rows:
         raise NotMeasured(
             f"rows={rows} was not measured, and the next larger, {larger[0]}, lies beyond the cliff "

@@ -21,9 +21,7 @@ ByRound = Mapping[int, Sequence[float]]
 
 def differences(of: ByRound, to: ByRound) -> list[float]:
     """Per round, mean ln(of) - mean ln(to); rounds that lack a side are dropped. Linear drift cancels in a round."""
-    return [
-        fmean(map(log, of[b])) - fmean(map(log, to[b])) for b in sorted(of.keys() & to.keys()) if of[b] and to[b]
-    ]
+    return [fmean(map(log, of[b])) - fmean(map(log, to[b])) for b in sorted(of.keys() & to.keys()) if of[b] and to[b]]
 
 
 @cache

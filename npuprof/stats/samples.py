@@ -48,7 +48,7 @@ def by_round(samples: Iterable[Sample]) -> dict[int, list[float]]:
 
 
 def stability(samples: Sequence[Sample], canaries: Sequence[float] = (), seed: int = 0) -> Stability:
-    """Class, drift and outliers of a campaign; `canaries` are the canary steps' wall times in order, ms."""
+    """Class, drift and outliers of a campaign; `canaries` are its canaries in order, ms."""
     ordered = sorted(samples, key=lambda s: s.seq)
     r = drift.residuals([(s.condition, s.wall_ms) for s in ordered])
     tested = len(r) >= drift.MIN_SAMPLES
@@ -60,7 +60,7 @@ def stability(samples: Sequence[Sample], canaries: Sequence[float] = (), seed: i
         thin = _thinned(r)
         s = drift.kendall_s(thin)
         change = drift.theil_sen(thin) * len(thin)
-        trend_flag = abs(change) > drift.SIZE_FLOOR and drift.kendall_p(thin, s) < drift.ALPHA
+        trend_flag = abs(change) > drift.SIZE_FLOOR and drift.kendall_p(thin, s) < drift.TREND_ALPHA
         series, detail = _classify(thin, ordered, r, trend_flag, change, canary if canary_flag else None, seed)
     if canary_flag and canary is not None and detail is None:
         detail = f"the canary step changed by {drift.percent(canary):+.1f} % from first to last"

@@ -22,8 +22,20 @@ def samples_of(passes: Sequence[Pass]) -> list[Sample]:
 def stability_of(passes: Sequence[Pass], seed: int) -> Stability | None:
     """The campaign's class and drift; None where nothing was measured."""
     samples = samples_of(passes)
-    canaries = [p.wall_ms for p in passes if p.phase == "canary"]
-    return stability(samples, canaries, seed) if samples else None
+    return stability(samples, canaries_of(passes), seed) if samples else None
+
+
+def canaries_of(passes: Sequence[Pass]) -> list[float]:
+    """The median of each run of canary steps, ms: at the campaign's start, perhaps its middle, and its end."""
+    runs: list[list[float]] = []
+    last_seq = None
+    for p in passes:
+        if p.phase == "canary":
+            if last_seq is None or p.seq != last_seq + 1:
+                runs.append([])
+            runs[-1].append(p.wall_ms)
+            last_seq = p.seq
+    return [median(run) for run in runs]
 
 
 def summarise(passes: Sequence[Pass], starts: Sequence[int], series: Stability | None) -> Summary:
@@ -36,7 +48,9 @@ def summarise(passes: Sequence[Pass], starts: Sequence[int], series: Stability |
         elif p.phase == "void":
             void[p.condition] += 1
     samples = by_condition(samples_of(passes))
-    found = sorted((parse_condition(name, starts[0]) for name in counted), key=lambda c: (starts.index(c.start), c.rows))
+    found = sorted(
+        (parse_condition(name, starts[0]) for name in counted), key=lambda c: (starts.index(c.start), c.rows)
+    )
     several = len(starts) > 1
     by_start: dict[str, StartSummary] = {}
     summaries: dict[str, PassSummary] = {}

@@ -28,9 +28,13 @@ def judge_campaign(passes: Sequence[Pass], parity: Parity, ending: Ending, serie
     if ending.how != "done":
         done = f"{ending.rounds_done} of {ending.rounds_planned} rounds done"
         detail = f": {ending.detail}" if ending.detail else ""
-        reasons.append(Reason(code=ending.how, text=f"the campaign was {_ended(ending.how)}, {done}{detail}", affects="all"))
+        reasons.append(
+            Reason(code=ending.how, text=f"the campaign was {_ended(ending.how)}, {done}{detail}", affects="all")
+        )
     reasons += [
-        Reason(code="parity", text=f"{_where(row.rows, row.start)}: {row.detail}; no time is given for it", affects="all")
+        Reason(
+            code="parity", text=f"{_where(row.rows, row.start)}: {row.detail}; no time is given for it", affects="all"
+        )
         for row in parity.rows
         if not row.agreed
     ]

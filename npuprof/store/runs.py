@@ -102,7 +102,9 @@ def find_run(run: str, directories: Sequence[Path]) -> Path:
     if not matches:
         raise UsageProblem(f"no record {run!r} in {stores}; see: npuprof list")
     if len(matches) > 1:
-        raise UsageProblem(f"{run!r} is the beginning of {len(matches)} records, {matches[0].stem} and others; type more of it")
+        raise UsageProblem(
+            f"{run!r} is the beginning of {len(matches)} records, {matches[0].stem} and others; type more of it"
+        )
     return matches[0]
 
 

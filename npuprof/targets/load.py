@@ -29,7 +29,9 @@ def load_target(name: str) -> Target:
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as e:
-        raise UsageProblem(f"--target {name}: no module named {e.name!r}; it is sought in {here} and on PYTHONPATH") from e
+        raise UsageProblem(
+            f"--target {name}: no module named {e.name!r}; it is sought in {here} and on PYTHONPATH"
+        ) from e
     factory = getattr(module, factory_name, None)
     if not callable(factory):
         raise UsageProblem(f"--target {name}: {module_name} has no callable {factory_name!r}")

@@ -32,12 +32,14 @@ def rms_norm(x: F32) -> F32:
     """x over its root mean square, a row at a time; exact because x lies on the grid."""
     wide = x.astype(np.float64)
     mean = np.einsum("ij,ij->i", wide, wide) / HIDDEN
-    return (wide / np.sqrt(mean + 1e-6)[:, None]).astype(np.float32)
+    normed: F32 = (wide / np.sqrt(mean + 1e-6)[:, None]).astype(np.float32)
+    return normed
 
 
 def add_residual(x: F32, update: F32) -> F32:
     """x + update, back on the grid."""
-    return np.rint((x + update) * GRID) / GRID
+    on_grid: F32 = np.rint((x + update) * GRID) / GRID
+    return on_grid
 
 
 def gated(gate_up: F32) -> F32:
@@ -86,4 +88,5 @@ def _rotate(x: NDArray[np.float32], cos: F32, sin: F32) -> F32:
 
 
 def _whole(x: NDArray[np.float32]) -> F32:
-    return np.clip(np.rint(x * _CACHE_SCALE), -127, 127)
+    whole: F32 = np.clip(np.rint(x * _CACHE_SCALE), -127, 127)
+    return whole

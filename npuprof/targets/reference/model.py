@@ -115,8 +115,8 @@ class Transformer:
     def digest(self) -> bytes:
         """Of everything that the next forward depends on: the committed length and the cache up to it."""
         h = hashlib.blake2b(self.length.to_bytes(4, "little"), digest_size=16)
-        h.update(np.ascontiguousarray(self.attention.keys[:, :, :, : self.length]))
-        h.update(np.ascontiguousarray(self.attention.values[:, :, : self.length]))
+        h.update(self.attention.keys[:, :, :, : self.length].tobytes())
+        h.update(self.attention.values[:, :, : self.length].tobytes())
         return h.digest()
 
     def close(self) -> None:

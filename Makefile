@@ -1,0 +1,47 @@
+VENV ?= .venv
+PYTHON ?= python3
+BIN = $(VENV)/bin
+STAMP = $(VENV)/.installed
+
+.PHONY: demo test lint unit versions benchmarks clean
+
+# A campaign on the reference target, with a live table on a terminal, and its report. The hold is the machine's own
+# where that can be used. Exit code 4 means measured and not trusted: the report says why, and that is its purpose.
+demo: $(STAMP)
+	@$(BIN)/npuprof run --target reference --reason "make demo"; code=$$?; \
+	if [ $$code -eq 4 ]; then echo "(not trusted on this machine, for the reasons above; the report is the point)"; exit 0; fi; exit $$code
+
+# Everything that checks the project.
+test: lint unit versions
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+unit: $(STAMP)
+	rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -n auto --dist worksteal -m "not slow" -q
+	$(BIN)/coverage run -m pytest -n 2 -m slow -q
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
+
+# The unit tests on every Python from 3.10 to 3.13 that this machine has, in environments of their own.
+versions: $(STAMP)
+	tests/on_every_python $(VENV)
+
+benchmarks: $(STAMP)
+	$(BIN)/python benchmarks/all.py
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "npuprof needs Python 3.10 or later; this is $$($(PYTHON) --version). Name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "the system package python3-venv is missing; type: sudo apt-get install python3-venv"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .venv-* build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache
