@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 import traceback
@@ -40,6 +41,16 @@ class _Verbs(click.Group):
         command: click.Command = getattr(importlib.import_module(f"npuprof.commands.{module}"), attribute)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+            return code
+        except BrokenPipeError:
+            # click would make exit code 1 of it, which here means a bug. What is buffered must not raise at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return OK
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl([(name, line) for name, (_, _, line) in _VERBS.items()])
@@ -57,30 +68,29 @@ def cli() -> None:
 def main(argv: list[str] | None = None) -> None:
     """Entry point: runs a verb and exits with its code."""
     args = sys.argv[1:] if argv is None else argv
-    debug = "--debug" in args
+    own = args[: args.index("--")] if "--" in args else args
     try:
         code: Any = cli.main(args, prog_name="npuprof", standalone_mode=False)
     except NpuprofError as e:
-        code = _complain(str(e), e.exit_code, debug)
+        code = _complain(str(e), e.exit_code, own)
     except click.UsageError as e:
         hint = f"; see: {e.ctx.command_path} --help" if e.ctx is not None else ""
-        code = _complain(e.format_message().rstrip(".") + hint, USAGE, debug)
+        code = _complain(e.format_message().rstrip(".") + hint, USAGE, own)
     except click.ClickException as e:
-        code = _complain(e.format_message(), USAGE, debug)
+        code = _complain(e.format_message(), USAGE, own)
     except (KeyboardInterrupt, click.Abort):
-        code = _complain("interrupted", INTERRUPTED, debug=False)
-    except BrokenPipeError:
-        # The reader of our output went away; what is left in the buffer must not raise at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        code = OK
+        code = _complain("interrupted", INTERRUPTED, [])
     except Exception as e:  # noqa: BLE001 - the one place where a bug becomes exit code 1
-        code = _complain(f"internal error: {type(e).__name__}: {e}; --debug shows where", INTERNAL, debug)
+        code = _complain(f"internal error: {type(e).__name__}: {e}; --debug shows where", INTERNAL, own)
     sys.exit(code if isinstance(code, int) else OK)
 
 
-def _complain(text: str, code: int, debug: bool) -> int:
-    if debug:
+def _complain(text: str, code: int, args: list[str]) -> int:
+    """One sentence on standard error; with --json the same as an object on standard output, which then has nothing else."""
+    if "--debug" in args:
         traceback.print_exc()
+    if "--json" in args:
+        print(json.dumps({"error": text, "exit_code": code}))
     from npuprof.render.text import printable
 
     print(f"npuprof: {printable(text)}", file=sys.stderr)

@@ -34,7 +34,7 @@ def scan(stream: BinaryIO, profiles: Sequence[LineProfile] = (), *, bs: bool = T
             if marked:
                 yield Unreadable(line_no, LINE_LIMIT, f"the line is longer than {LINE_LIMIT} bytes")
             continue
-        if bs and (_MARKER in raw or b"\x1b" in raw or b"wall" in raw):
+        if bs and (_MARKER in raw or b"\x1b" in raw or b"wall" in raw or _is_byte_list(raw)):
             found = _read_bs(raw, line_no)
             if found is not None:
                 yield found
@@ -43,6 +43,11 @@ def scan(stream: BinaryIO, profiles: Sequence[LineProfile] = (), *, bs: bool = T
             found = _read_profiles(raw, line_no, profiles)
             if found is not None:
                 yield found
+
+
+def _is_byte_list(raw: bytes) -> bool:
+    """A journal entry whose message, not being clean text, is given as a list of bytes (115 is the s of `[bs]`)."""
+    return raw[:1] == b"{" and b"115" in raw
 
 
 def _skip_rest(stream: BinaryIO, chunk: bytes) -> bool:

@@ -27,7 +27,7 @@ def condition_lines(record: Record) -> list[str]:
 
 def wall(s: ConditionSummary) -> str:
     """`n=4 wall median 1049.1 ms (min 1025.0 max 1067.9)`."""
-    return f"n={s.n} wall median {ms(s.median_ms)} ms (min {ms(s.min_ms)} max {ms(s.max_ms)})"
+    return f"n={s.n} wall median {ms(s.median_ms)} ms (min {ms(s.min_ms, s.median_ms)} max {ms(s.max_ms, s.median_ms)})"
 
 
 def covers(s: ConditionSummary) -> str:
@@ -36,7 +36,7 @@ def covers(s: ConditionSummary) -> str:
     if s.interval is None:
         return void
     i = s.interval
-    return f", [{ms(i.low_ms)}, {ms(i.high_ms)}] covers {i.coverage * 100:.1f} %{void}"
+    return f", [{ms(i.low_ms, s.median_ms)}, {ms(i.high_ms, s.median_ms)}] covers {i.coverage * 100:.1f} %{void}"
 
 
 def ratio_text(ratio: Ratio) -> str:

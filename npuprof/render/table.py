@@ -57,7 +57,7 @@ def interval(s: ConditionSummary) -> str:
     """`[low, high]`, in ms; under 6 samples these are min and max, and say so."""
     if s.interval is None:
         return "–"
-    ends = f"[{ms(s.interval.low_ms)}, {ms(s.interval.high_ms)}]"
+    ends = f"[{ms(s.interval.low_ms, s.median_ms)}, {ms(s.interval.high_ms, s.median_ms)}]"
     return f"{ends} min–max" if s.n < 6 else ends
 
 

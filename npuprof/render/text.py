@@ -14,12 +14,15 @@ def printable(text: str) -> str:
     return "".join(c.encode("unicode_escape").decode() if unicodedata.category(c) in _UNSAFE else c for c in text)
 
 
-def ms(value: float | None) -> str:
-    """Milliseconds with the digits that carry meaning: one from 100 ms, two from 10, three below; a dash for none."""
+def ms(value: float | None, like: float | None = None) -> str:
+    """Milliseconds with one decimal from 100 ms, two from 10, three below; a dash for none.
+
+    `like` is the value whose size decides, so that figures of one line have the same decimals.
+    """
     if value is None:
         return "–"
-    size = abs(value)
-    return f"{value:.1f}" if size >= 100 else f"{value:.2f}" if size >= 10 else f"{value:.3f}"
+    size = abs(value if like is None else like)
+    return f"{value:.{1 if size >= 100 else 2 if size >= 10 else 3}f}"
 
 
 def digits3(value: float) -> str:
