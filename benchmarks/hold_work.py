@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 
 def note(folder: str, **entry: object) -> None:
@@ -17,8 +18,7 @@ def note(folder: str, **entry: object) -> None:
 def is_working(pid: int) -> bool:
     """False once a process is gone or on its way out: the kernel then closes its descriptors, in an order of its own."""
     try:
-        with open(f"/proc/{pid}/stat") as f:
-            fields = f.read().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return False
     exiting = 0x4

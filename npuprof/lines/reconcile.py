@@ -7,7 +7,8 @@ from collections.abc import Iterable
 # One float operation more than the digits explain: 0.1 + 0.2 is not 0.3.
 _FLOAT_SLACK = 1e-9
 
-_HALF = tuple(0.5 * 10.0**-d for d in range(16))
+HALF_UNITS = tuple(0.5 * 10.0**-d for d in range(16))
+"""Half a unit of the last digit, by the number of decimals printed."""
 
 Printed = tuple[float, float]
 """A printed number: its value and the half-unit of its last digit, both ms."""
@@ -15,8 +16,7 @@ Printed = tuple[float, float]
 
 def half_unit(digits: str) -> float:
     """Half a unit of the last printed digit: 0.05 for "878.0", 0.5 for "878"."""
-    dot = digits.rfind(".")
-    return 0.5 if dot < 0 else _HALF[len(digits) - dot - 1]
+    return HALF_UNITS[len(digits.partition(".")[2])]
 
 
 def adds_up(total: Printed, parts: Iterable[Printed], *, exhaustive: bool = True) -> bool:

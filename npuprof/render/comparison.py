@@ -21,8 +21,9 @@ def _condition(name: str, c: ConditionFigures) -> str:
     if c.interval is not None:
         ends = f"[{ms(c.interval.low_ms, c.median_ms)}, {ms(c.interval.high_ms, c.median_ms)}]"
         interval = f"  {'min–max ' if c.n < 6 else ''}{ends} covers {c.interval.coverage * 100:.1f} %"
+    extremes = f"min {ms(c.min_ms, c.median_ms)} max {ms(c.max_ms, c.median_ms)}"
     flagged = f"  outliers (kept): seq {', '.join(map(str, c.outliers))}" if c.outliers else ""
-    return f"{name} {ms(c.median_ms)} ms{interval}  n={c.n}  min {ms(c.min_ms, c.median_ms)} max {ms(c.max_ms, c.median_ms)}{flagged}"
+    return f"{name} {ms(c.median_ms)} ms{interval}  n={c.n}  {extremes}{flagged}"
 
 
 def _ratio(r: Comparison) -> str:

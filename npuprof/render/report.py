@@ -42,7 +42,8 @@ class Report:
         say(f"finding: {finding(record)}")
 
     def _say(self, text: str) -> None:
-        self._console.print(Text(printable(text)), soft_wrap=True)
+        # Lines stay whole where programs read them; a terminal gets them wrapped at words.
+        self._console.print(Text(printable(text)), soft_wrap=not self._console.is_terminal)
 
 
 def _host(record: Record) -> str:

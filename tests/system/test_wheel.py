@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import zipfile
@@ -27,7 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         target = source / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_symlink():
-            target.symlink_to(os.readlink(ROOT / name))
+            target.symlink_to((ROOT / name).readlink())
         elif (ROOT / name).is_file():
             target.write_bytes((ROOT / name).read_bytes())
     subprocess.run(

@@ -11,13 +11,14 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from npuprof.targets.reference.device import F32, I8
+from npuprof.targets.reference.device import F32, FAMILIES, I8
 from npuprof.targets.reference.weights import FFN, GRID, HEAD_DIM, HEADS, HIDDEN, LAYERS, MAX_CONTEXT
 
 _CACHE_SCALE = np.float32(32)
 _PEAK = 63
 _BUCKET = 64
 _REAL_PER_BUCKET = _BUCKET / (float(_CACHE_SCALE) ** 2 * sqrt(HEAD_DIM))
+_AHEAD = np.triu(np.ones((FAMILIES[-1], FAMILIES[-1]), np.bool_), 1)
 _EXP = np.rint(_PEAK * np.exp(-_REAL_PER_BUCKET * np.arange(512))).astype(np.float32)
 
 
@@ -71,11 +72,11 @@ class Attention:
         self.values[layer, :, start:end] = _whole(v)
         scores = np.matmul(_whole(_rotate(q, cos, sin)), self.keys[layer, :, :, :end])
         # Only the rows of this very pass can lie ahead of a row; what is committed is visible to all of them.
-        ahead = np.triu(np.ones((m, m), np.bool_), 1)
-        scores[:, :, start:][:, ahead] = -np.inf
+        ahead = _AHEAD[:m, :m]
+        np.copyto(scores[:, :, start:], -np.inf, where=ahead)
         below = scores.max(axis=2, keepdims=True) - scores
         weights = _EXP[np.minimum(below / _BUCKET, 511).astype(np.intp)]
-        weights[:, :, start:][:, ahead] = 0
+        np.copyto(weights[:, :, start:], 0, where=ahead)
         mixed = np.matmul(weights, self.values[layer, :, :end])
         mixed /= weights.sum(axis=2, keepdims=True) * _CACHE_SCALE
         return np.ascontiguousarray(mixed.transpose(1, 0, 2)).reshape(m, HIDDEN)
