@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npuprof.model.record import PassSummary, Record
+from npuprof.model.record import PassSummary, Record, Trust
 from npuprof.render.lines import ratio_text
 from npuprof.render.text import digits3
 
@@ -12,7 +12,7 @@ def finding(record: Record) -> str:
     start = record.request.start[0]
     passes = sorted(_of_start(record, start).items())
     at = f" from start {start}" if len(record.request.start) > 1 else ""
-    trusted = "trusted" if record.trust.ratios == "trusted" else "NOT trusted: " + record.trust.reasons[0].text
+    trusted = _trusted(record.trust)
     if not passes:
         return f"nothing can be said of {record.target.device}: no pass was measured beside a step; {trusted}."
     cliff = record.summary.cliff
@@ -36,6 +36,14 @@ def finding(record: Record) -> str:
     elif cheap:
         parts.append("no cliff was found among the rows measured")
     return f"{record.target.device}: {'; '.join(parts)}; {trusted}."
+
+
+def _trusted(trust: Trust) -> str:
+    if trust.trusted:
+        return "trusted"
+    if trust.ratios == "trusted":
+        return f"these ratios are trusted, the milliseconds are NOT: {trust.reasons[0].text}"
+    return "NOT trusted: " + next(r.text for r in trust.reasons if r.affects == "all")
 
 
 def _cost(summary: PassSummary) -> str:

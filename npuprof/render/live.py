@@ -22,8 +22,9 @@ def frame(progress: Progress, width: int) -> RenderableType:
     if progress.started is None:
         return Text(printable(progress.note))
     target = progress.started.target
+    label = f"{target.device}  [simulated]" if target.simulated else target.device
     head = Text(
-        printable(f"{progress.started.run_id}  {target.device}"), style="bold", no_wrap=True, overflow="ellipsis"
+        printable(f"{progress.started.run_id}  {label}"), style="bold", no_wrap=True, overflow="ellipsis"
     )
     parts: list[RenderableType] = [head, condition_table(progress.rows(), width), Text(progress.where(), style="dim")]
     if progress.note:

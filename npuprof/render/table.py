@@ -40,10 +40,10 @@ def _cells(row: Row, wide: bool) -> list[RenderableType]:
     s = row.summary
     if s is None:
         return [Text(row.name), Text("0")]
-    void = f" ({s.void} void)" if s.void else ""
+    n = f"{s.n} of {s.n + s.void}" if s.void else str(s.n)
     cells: list[RenderableType] = [
         Text(row.name),
-        Text(f"{s.n}{void}"),
+        Text(n),
         Text(ms(s.median_ms)),
         Text(interval(s)),
         _ratio(row.ratio, wide),
@@ -54,11 +54,11 @@ def _cells(row: Row, wide: bool) -> list[RenderableType]:
 
 
 def interval(s: ConditionSummary) -> str:
-    """`[low, high]`, in ms; under 6 samples these are min and max, and say so."""
+    """`[low, high]`, ms; under 6 samples only `min–max`, since nothing covers 95 % there."""
     if s.interval is None:
         return "–"
-    ends = f"[{ms(s.interval.low_ms, s.median_ms)}, {ms(s.interval.high_ms, s.median_ms)}]"
-    return f"{ends} min–max" if s.n < 6 else ends
+    low, high = ms(s.interval.low_ms, s.median_ms), ms(s.interval.high_ms, s.median_ms)
+    return f"{low}–{high}" if s.n < 6 else f"[{low}, {high}]"
 
 
 def _ratio(ratio: Ratio | None, wide: bool) -> Text:
