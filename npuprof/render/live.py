@@ -23,9 +23,7 @@ def frame(progress: Progress, width: int) -> RenderableType:
         return Text(printable(progress.note))
     target = progress.started.target
     label = f"{target.device}  [simulated]" if target.simulated else target.device
-    head = Text(
-        printable(f"{progress.started.run_id}  {label}"), style="bold", no_wrap=True, overflow="ellipsis"
-    )
+    head = Text(printable(f"{progress.started.run_id}  {label}"), style="bold", no_wrap=True, overflow="ellipsis")
     parts: list[RenderableType] = [head, condition_table(progress.rows(), width), Text(progress.where(), style="dim")]
     if progress.note:
         parts.append(Text(printable(progress.note), style="yellow"))
