@@ -1,17 +1,39 @@
-"""The protocol of a collector."""
+"""What every collector is: one read-only source that answers with a Reading and never raises."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import time
+from dataclasses import dataclass
+from typing import Any
 
+from npuprof.model.instants import rfc3339
 from npuprof.model.record import Reading
 
 
-class Collector(Protocol):
-    """One source. `read` may wake the device only if it is called before, after or between rounds, never in a pass."""
+@dataclass(frozen=True)
+class Own:
+    """The processes that do the timed work: the worker, or the measured server. Empty where they are not known."""
 
-    name: str
+    pids: frozenset[int]
 
-    def read(self) -> Reading:
-        """The source's state now. Never raises: what cannot be read is a status with its reason."""
-        ...
+
+def live(reading: dict[str, Any], detail: str = "") -> Reading:
+    return Reading(status="live", reading=reading, at=_now(), detail=detail)
+
+
+def not_available(why: str) -> Reading:
+    """`why` also says what would make it available."""
+    return Reading(status="not_available", at=_now(), detail=why)
+
+
+def not_applicable(why: str) -> Reading:
+    return Reading(status="not_applicable", at=_now(), detail=why)
+
+
+def stale(reading: dict[str, Any] | None, why: str) -> Reading:
+    """The last reading that there was, and why there is no newer one."""
+    return Reading(status="stale", reading=reading, at=_now(), detail=why)
+
+
+def _now() -> str:
+    return rfc3339(time.time())

@@ -33,6 +33,7 @@ class Course:
         checks_parity: bool,
         observe: Callable[[Event], None],
         clock: Clock,
+        after_idle: Callable[[], None],
     ) -> None:
         self._request = request
         self._random = Random(seed)
@@ -40,6 +41,7 @@ class Course:
         self._checks_parity = checks_parity
         self._observe = observe
         self._clock = clock
+        self._after_idle = after_idle
         self._measured = conditions(request.rows, request.start)
         self._began = clock.monotonic_ns()
         self._middle_done = False
@@ -95,9 +97,13 @@ class Course:
     def _visit(self, visits: Sequence[Visit]) -> None:
         if self.stopped or not visits:
             return
+        idle = False
         for measured in self._process.visit(visits):
             self.passes.append(measured)
             self._observe(PassDone(measured))
+            idle = idle or "after_idle_s" in measured.extra
+        if idle:
+            self._after_idle()
 
     def _round(self, among: Sequence[Condition]) -> None:
         self._visit(mirrored_round(among, self.rounds_done + 1, self._request.steps, self._random))

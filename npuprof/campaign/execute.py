@@ -18,13 +18,24 @@ _SUSPEND_NS = 100_000_000
 
 
 class Executor:
-    """Runs visits on a target, numbers the passes, and hands each one to `emit` before the next begins."""
+    """Runs visits on a target, numbers the passes, and hands each one to `emit` before the next begins.
 
-    def __init__(self, target: Target, clock: Clock, emit: Callable[[Pass], None], stopped: Callable[[], bool]) -> None:
+    `counters` are read before and after each pass, outside its stamps; what rose is kept in the pass's `extra`.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        clock: Clock,
+        emit: Callable[[Pass], None],
+        stopped: Callable[[], bool],
+        counters: Callable[[], dict[str, float]] = dict,
+    ) -> None:
         self._target = target
         self._clock = clock
         self._emit = emit
         self._stopped = stopped
+        self._counters = counters
         self._seq = 0
         self._last_end: int | None = None
 
@@ -55,12 +66,14 @@ class Executor:
         return 0.0 if self._last_end is None else (self._clock.boottime_ns() - self._last_end) / 1e9
 
     def _one(self, visit: Visit, phase: Phase, extra: dict[str, Any]) -> None:
+        counted = self._counters()
         boot, mono = self._clock.boottime_ns(), self._clock.monotonic_ns()
         timing = self._target.run_step() if visit.rows == 1 else self._target.run_pass()
         self._last_end = self._clock.boottime_ns()
+        rose = {k: round(v - counted[k], 6) for k, v in self._counters().items() if k in counted and v > counted[k]}
         asleep = (self._last_end - boot) - (self._clock.monotonic_ns() - mono)
         reason = timing.void_reason or ("the machine was suspended during the pass" if asleep > _SUSPEND_NS else None)
-        self._emit(self._as_pass(visit, phase if reason is None else "void", reason, timing, extra))
+        self._emit(self._as_pass(visit, phase if reason is None else "void", reason, timing, {**rose, **extra}))
         self._seq += 1
 
     def _as_pass(

@@ -23,6 +23,7 @@ class TimedProcess:
 
     def __init__(self, target: str, held: Held | None, log: Path, prefix: Sequence[str] = ()) -> None:
         self.log = log
+        self.pid = 0
         self._log_file: IO[bytes] = log.open("wb")
         # A site's command may start us from a process of its own, which then is the parent that we cannot know.
         parent = 0 if prefix else os.getpid()
@@ -50,6 +51,7 @@ class TimedProcess:
     def ready(self) -> tuple[TargetInfo, bool]:
         """What the target says it is, and whether it checks parity; blocks until it is loaded."""
         report = self._expect("ready")
+        self.pid = int(report["pid"])
         return TargetInfo.model_validate(report["target"]), bool(report["parity"])
 
     def parity(self, rows: int, start: int) -> dict[str, Any]:

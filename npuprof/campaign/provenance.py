@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from npuprof import __version__
+from npuprof.model.record import Reading
 
 
-def provenance(root: Path = Path("/")) -> dict[str, Any]:
-    """Versions and host facts. `root` is for tests with fixture trees."""
+def provenance(before: Mapping[str, Reading], root: Path = Path("/")) -> dict[str, Any]:
+    """Versions, host facts, and what the first snapshot says of the NPU. `root` is for tests with fixture trees."""
+    driver, power = (before[k].reading or {} if k in before else {} for k in ("amdxdna", "power"))
     return {
         "npuprof": __version__,
         "python": platform.python_version(),
@@ -22,11 +25,11 @@ def provenance(root: Path = Path("/")) -> dict[str, Any]:
             "governor": _line(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             "load": [round(x, 2) for x in os.getloadavg()],
         },
-        "driver": None,
-        "firmware": None,
+        "driver": driver.get("driver"),
+        "firmware": driver.get("firmware"),
         "runtime": None,
-        "power_mode": None,
-        "clocks": None,
+        "power_mode": power.get("power_mode"),
+        "clocks": power.get("clocks"),
         "pack": None,
     }
 

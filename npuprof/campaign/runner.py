@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from collectors.base import Collector
+from collectors.base import Own
+from collectors.evidence import Evidence
 from npuprof.campaign import parity
 from npuprof.campaign.clock import Clock, SystemClock
 from npuprof.campaign.course import Course
@@ -15,15 +16,19 @@ from npuprof.campaign.hold import Claim, Held, Hold, default_device, is_enforced
 from npuprof.campaign.process import TimedProcess
 from npuprof.campaign.provenance import provenance
 from npuprof.campaign.settings import Place
-from npuprof.campaign.snapshot import take
-from npuprof.errors import NpuprofError
+from npuprof.campaign.voiding import incident_windows, void_passes
+from npuprof.errors import DeviceProblem, NpuprofError
 from npuprof.model.condition import conditions
 from npuprof.model.events import Event, Finished, Note, Started, Waiting
 from npuprof.model.instants import rfc3339
-from npuprof.model.record import Ending, Errors, How, Record, Snapshots, TargetInfo, Ticket
+from npuprof.model.record import Ending, How, Reading, Record, Snapshots, TargetInfo, Ticket
 from npuprof.model.request import Request
 from npuprof.stats.derive import derive
+from npuprof.stats.window import errors_of
 from npuprof.store.runs import write_record
+
+_QUIET_S = (2.0, 10.0)
+"""Before the first and the last snapshot of a target on an NPU: page faults come up to 9 s after what caused them."""
 
 
 @dataclass(frozen=True)
@@ -35,22 +40,22 @@ class Outcome:
 
 
 class Campaign:
-    """One campaign of a request. `observe` is called between passes only."""
+    """One campaign of a request. `observe` is called between passes only; `evidence` makes a device's collectors."""
 
     def __init__(
         self,
         request: Request,
         place: Place,
         observe: Callable[[Event], None],
+        evidence: Callable[[str], Evidence],
         clock: Clock | None = None,
-        collectors: Sequence[Collector] = (),
     ) -> None:
         self.request = request.model_copy(update={"device": request.device or default_device()})
         self.seed = request.seed if request.seed is not None else secrets.randbits(32)
         self._place = place
         self._observe = observe
         self._clock = clock or SystemClock()
-        self._collectors = collectors
+        self._evidence = evidence(str(self.request.device))
         self._created = self._clock.wall_s()
         self.run_id = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(self._created))}-{secrets.token_hex(3)}"
         self._course: Course | None = None
@@ -106,15 +111,27 @@ class Campaign:
     ) -> Outcome:
         names = tuple(c.name for c in conditions(self.request.rows, self.request.start))
         self._observe(Started(self.run_id, self.request, info, names, self.request.repeats))
-        before = take(self._collectors)
-        course = Course(self.request, self.seed, process, checks_parity, self._observe, self._clock)
+        own = Own(frozenset({process.pid}))
+        between: list[Reading] = []
+        settle, linger = _QUIET_S if info.on_npu and info.kind in ("xrt", "serve") else (0.0, 0.0)
+        time.sleep(settle)
+        before = self._evidence.snapshot(own, on_npu=info.on_npu)
+        self._require_power_mode(before, info)
+
+        def after_idle() -> None:
+            if info.on_npu:
+                between.append(self._evidence.state())
+
+        course = Course(self.request, self.seed, process, checks_parity, self._observe, self._clock, after_idle)
         self._course = course
         problem: NpuprofError | None = None
         try:
             course.run()
         except NpuprofError as e:
             problem = e
-        after = take(self._collectors)
+        if not self._interrupted:
+            time.sleep(linger)
+        after = self._evidence.snapshot(own, on_npu=info.on_npu)
         how: How = "interrupted" if self._interrupted else "done" if problem is None else "failed"
         ending = Ending(
             how=how,
@@ -122,10 +139,24 @@ class Campaign:
             rounds_done=course.rounds_done,
             detail="" if problem is None else str(problem),
         )
-        record = self._record(course, info, checks_parity, ending, Snapshots(before=before, after=after), held, granted)
+        snapshots = Snapshots(before=before, after=after, between=between)
+        record = self._record(course, info, checks_parity, ending, snapshots, held, granted)
         write_record(record, self._place.runs)
         self._observe(Finished(record))
         return Outcome(record, None if self._interrupted else problem)
+
+    def _require_power_mode(self, before: dict[str, Reading], info: TargetInfo) -> None:
+        wanted = self.request.require_power_mode
+        if wanted is None:
+            return
+        if not info.on_npu:
+            raise DeviceProblem(
+                f"--require-power-mode {wanted}: the target runs on no NPU, which alone has a power mode"
+            )
+        mode = (before["power"].reading or {}).get("power_mode")
+        if mode != wanted:
+            is_now = mode or f"not known ({before['amdxdna'].detail})"
+            raise DeviceProblem(f"the power mode is {is_now}, not {wanted}: sudo xrt-smi configure --pmode {wanted}")
 
     def _record(
         self,
@@ -138,7 +169,9 @@ class Campaign:
         granted: float,
     ) -> Record:
         agreed = parity.outcome(course.parity_rows, checks_parity)
-        summary, trust = derive(course.passes, self.request.start, self.seed, agreed, ending)
+        errors = errors_of(snapshots, info.on_npu)
+        passes = void_passes(course.passes, incident_windows(errors))
+        summary, trust = derive(passes, self.request.start, self.seed, agreed, ending, info.on_npu, snapshots)
         asked = self._created if held is None else held.asked
         through = f"command {self._place.hold_command[0]}" if held is None else "npuprof"
         return Record(
@@ -147,7 +180,7 @@ class Campaign:
             request=self.request,
             seed=self.seed,
             target=info,
-            provenance=provenance(),
+            provenance=provenance(snapshots.before),
             ticket=Ticket(
                 device=str(self.request.device),
                 asked=rfc3339(asked),
@@ -160,8 +193,8 @@ class Campaign:
                 through="an enclosing npuprof hold" if held is not None and held.inherited else through,
             ),
             snapshots=snapshots,
-            errors=Errors() if info.on_npu else None,
-            passes=course.passes,
+            errors=errors,
+            passes=passes,
             summary=summary,
             parity=agreed,
             trust=trust,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from npuprof.model.passes import Pass
+from npuprof.model.record import Errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,20 @@ class Window:
     from_ns: int
     to_ns: int
     reason: str
+
+
+_MARGIN_S = 1.0
+
+
+def incident_windows(errors: Errors | None) -> list[Window]:
+    """The stretches of a campaign's kernel incidents, a second wider on both sides; those without stamps have none."""
+    windows = []
+    for incident in errors.incidents if errors else ():
+        first, last = incident.get("first_stamp_s"), incident.get("last_stamp_s")
+        if first is not None and last is not None:
+            reason = f"kernel incident: {incident['text']}"
+            windows.append(Window(int((first - _MARGIN_S) * 1e9), int((last + _MARGIN_S) * 1e9), reason))
+    return windows
 
 
 def void_passes(passes: Sequence[Pass], windows: Iterable[Window]) -> list[Pass]:

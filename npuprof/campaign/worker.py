@@ -16,6 +16,7 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from npuprof.campaign.clock import SystemClock
+from npuprof.campaign.counters import npu_counters, process_counters
 from npuprof.campaign.execute import Executor
 from npuprof.campaign.schedule import Visit
 from npuprof.campaign.under import die_with_parent
@@ -34,12 +35,15 @@ class Worker:
         self._reports = reports
         self._pending = b""
         self._stop = False
-        self._executor = Executor(target, SystemClock(), self._report_pass, self._stop_asked)
+        self._info = target.describe()
+        counters = npu_counters if self._info.on_npu else process_counters
+        self._executor = Executor(target, SystemClock(), self._report_pass, self._stop_asked, counters)
 
     def serve(self) -> None:
         """Until told to close, or until the commands end."""
-        info = self._target.describe().model_dump()
-        self.report("ready", target=info, parity=isinstance(self._target, ChecksParity))
+        self.report(
+            "ready", pid=os.getpid(), target=self._info.model_dump(), parity=isinstance(self._target, ChecksParity)
+        )
         while (command := self._next(block=True)) is not None and command["do"] != "close":
             self._obey(command)
         self.report("closed")

@@ -50,20 +50,24 @@ def _value(data: Any, key: str) -> Any:
 @config_option
 @debug_option
 def check(as_json: bool, config_file: Path | None) -> int:
-    """Read every configuration file and line profile; names the first that is wrong, by file, line and key.
+    """Read every configuration file, line profile and kernel-message rule; names the first that is wrong, by file, line and key.
 
     Example: npuprof config check --config my.yaml
     """
+    from npuprof.commands.evidence import kernel_rules
     from npuprof.commands.profiles import chosen_profiles
 
     found = configuration(config_file)
     _, profiles = chosen_profiles(found, None)
+    rules = kernel_rules(found)
     read = [str(p) for p in found.searched if p.exists()]
     names = [p.name for p in profiles]
     if as_json:
-        print_json({"files": read, "line_profiles": names})
+        print_json({"files": read, "line_profiles": names, "kernel_rules": len(rules)})
     else:
-        click.echo(f"{len(read)} configuration files are right; line profiles: bs, {', '.join(names)}")
+        click.echo(
+            f"{len(read)} configuration files are right; line profiles: bs, {', '.join(names)}; {len(rules)} kernel rules"
+        )
     return 0
 
 

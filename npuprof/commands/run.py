@@ -40,6 +40,7 @@ def _numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> l
 @click.option("--device", help="The device whose hold is taken, like accel0.")
 @click.option("--hold-timeout", type=float, help="Seconds to wait for the hold; 0: do not wait.")
 @click.option("--reason", help="Shown to those who wait, and recorded.")
+@click.option("--require-power-mode", help="Refuse to start unless the NPU is in this mode, like performance.")
 @click.option("--out", type=click.Path(path_type=Path), help="A copy of the record.")
 @click.option("--no-live", is_flag=True, help="Plain lines on a terminal too.")
 @json_option
@@ -63,17 +64,19 @@ def run(
     """
     from npuprof.campaign.runner import Campaign
     from npuprof.campaign.settings import Place
+    from npuprof.commands.evidence import evidence_for
     from npuprof.commands.request import make_request
     from npuprof.commands.watcher import watcher
     from npuprof.store.runs import user_runs
 
-    settings = configuration(config_file).settings
+    config = configuration(config_file)
+    settings = config.settings
     request = make_request(settings.campaign, request_file, flags)
     if out is not None and not out.parent.is_dir():
         raise UsageProblem(f"--out {out}: there is no folder {out.parent}; make it, or name another place")
     place = Place(settings.hold.directory, tuple(settings.hold.command), user_runs())
     with watcher(live=not no_live, silent=as_json or quiet) as observe:
-        campaign = Campaign(request, place, observe)
+        campaign = Campaign(request, place, observe, evidence_for(config))
         with _interrupts(campaign) as received:
             outcome = campaign.run()
     if out is not None:

@@ -53,8 +53,11 @@ class Reading(_Part):
 
 
 class Snapshots(_Part):
+    """A reading a collector before and after; `between`: power mode and clocks, read again after each idle gap."""
+
     before: dict[str, Reading] = {}
     after: dict[str, Reading] = {}
+    between: list[Reading] = []
 
 
 class Ticket(_Part):

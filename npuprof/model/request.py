@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -27,6 +27,7 @@ class Request(BaseModel):
     budget: Annotated[float, Field(gt=0)] | None = None
     hold_timeout: Annotated[float, Field(ge=0)] | None = None
     reason: str = ""
+    require_power_mode: Literal["default", "powersaver", "balanced", "performance", "turbo"] | None = None
 
     @field_validator("rows", "start")
     @classmethod

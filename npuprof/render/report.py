@@ -8,10 +8,11 @@ from rich.text import Text
 from npuprof.model.condition import conditions
 from npuprof.model.record import Parity, Record, Summary, Trust
 from npuprof.render.finding import finding
-from npuprof.render.lines import condition_lines, error_line
+from npuprof.render.lines import condition_lines
 from npuprof.render.table import condition_table
 from npuprof.render.text import digits3, printable
 from npuprof.render.view import rows_of
+from npuprof.render.window import window_lines
 
 
 class Report:
@@ -71,11 +72,7 @@ def _checks(record: Record) -> list[str]:
         else f"{s.cliff.last_cheap_rows}|{s.cliff.first_costly_rows} rows, factor {digits3(s.cliff.factor)}"
     )
     lines = [f"cliff   {cliff}", f"parity  {parity_text(record.parity)}", f"series  {series_text(s)}"]
-    if record.errors is not None:
-        lines.append(f"window  {error_line(record.errors)}")
-    else:
-        lines.append("window  not applicable: the target runs on no NPU")
-    return [*lines, *trust_lines(record.trust)]
+    return [*lines, *window_lines(record), *trust_lines(record.trust)]
 
 
 def parity_text(parity: Parity) -> str:

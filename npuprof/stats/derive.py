@@ -7,22 +7,40 @@ from math import isclose
 from typing import Any
 
 from npuprof.model.passes import Pass
-from npuprof.model.record import Ending, Parity, Record, Summary, Trust
+from npuprof.model.record import Ending, Parity, Record, Snapshots, Summary, Trust
 from npuprof.stats.summarise import stability_of, summarise
-from npuprof.stats.trust import judge_campaign
+from npuprof.stats.trust import campaign_reasons, trust_of
+from npuprof.stats.window import window_reasons
 
 
 def derive(
-    passes: Sequence[Pass], starts: Sequence[int], seed: int, parity: Parity, ending: Ending
+    passes: Sequence[Pass],
+    starts: Sequence[int],
+    seed: int,
+    parity: Parity,
+    ending: Ending,
+    on_npu: bool,
+    snapshots: Snapshots,
 ) -> tuple[Summary, Trust]:
-    """Summary and trust of a campaign."""
+    """Summary and trust of a campaign; the window's evidence counts for a target on an NPU."""
     series = stability_of(passes, seed)
-    return summarise(passes, starts, series), judge_campaign(passes, parity, ending, series)
+    reasons = campaign_reasons(passes, parity, ending, series)
+    if on_npu:
+        reasons += window_reasons(snapshots, passes)
+    return summarise(passes, starts, series), trust_of(reasons)
 
 
 def rederive(record: Record) -> tuple[Summary, Trust]:
     """The same from a saved record."""
-    return derive(record.passes, record.request.start, record.seed, record.parity, record.ending)
+    return derive(
+        record.passes,
+        record.request.start,
+        record.seed,
+        record.parity,
+        record.ending,
+        record.target.on_npu,
+        record.snapshots,
+    )
 
 
 def contradictions(record: Record) -> tuple[Trust, list[str]]:

@@ -22,7 +22,7 @@ def trust_of(reasons: Sequence[Reason]) -> Trust:
     )
 
 
-def judge_campaign(passes: Sequence[Pass], parity: Parity, ending: Ending, series: Stability | None) -> Trust:
+def campaign_reasons(passes: Sequence[Pass], parity: Parity, ending: Ending, series: Stability | None) -> list[Reason]:
     """Every check that applies to any target; the evidence of the device's window is judged apart."""
     reasons = []
     if ending.how != "done":
@@ -48,7 +48,7 @@ def judge_campaign(passes: Sequence[Pass], parity: Parity, ending: Ending, serie
         worst = min(negative, key=lambda p: p.rest_ms or 0.0)
         text = f"{len(negative)} passes have terms that exceed their wall, pass {worst.seq} by {-(worst.rest_ms or 0):.3f} ms"
         reasons.append(Reason(code="negative_rest", text=text, affects="all"))
-    return trust_of(reasons)
+    return reasons
 
 
 def _ended(how: str) -> str:

@@ -56,6 +56,15 @@ class Slow(Quick):
     run_step = run_pass
 
 
+class OnNpu(Quick):
+    """Says that it runs on an NPU, so that the device's evidence is collected: from a stand-in driver, or from nothing."""
+
+    device = "fake NPU behind the stand-in driver fakexdna"
+
+    def describe(self) -> TargetInfo:
+        return super().describe().model_copy(update={"on_npu": True})
+
+
 class Stuck(Quick):
     """Its seventh run takes 30 s."""
 
@@ -110,6 +119,10 @@ def paritied() -> Paritied:
 
 def slow() -> Slow:
     return Slow()
+
+
+def on_npu() -> OnNpu:
+    return OnNpu()
 
 
 def stuck() -> Stuck:

@@ -96,14 +96,14 @@ def test_provenance_tells_what_the_system_tells(tmp_path: object) -> None:
     root = Path(str(tmp_path))
     (root / "proc").mkdir()
     (root / "proc/cpuinfo").write_text("processor : 0\nmodel name : Fake CPU 9\n")
-    found = provenance(root)
+    found = provenance({}, root)
     assert found["host"]["cpu"] == "Fake CPU 9"
     assert found["host"]["governor"] is None
     governor = root / "sys/devices/system/cpu/cpu0/cpufreq"
     governor.mkdir(parents=True)
     (governor / "scaling_governor").write_text("performance\n")
-    assert provenance(root)["host"]["governor"] == "performance"
-    assert provenance(root / "nowhere")["host"]["cpu"] is None
+    assert provenance({}, root)["host"]["governor"] == "performance"
+    assert provenance({}, root / "nowhere")["host"]["cpu"] is None
 
 
 @pytest.mark.parametrize("name", ["rows=2", "rows=17"])
