@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import io
 import re
-import subprocess
-import sys
-import tempfile
 import time
 from statistics import median
+
+from memory import peak_mb
 
 from npuprof.lines import format_line, scan
 from npuprof.model.passes import Terms
 
 LINES = 20_000
+CODE = "import sys; from npuprof.lines import scan\nfor _ in scan(open(sys.argv[1], 'rb')): pass"
 BARE = re.compile(
     rb"\[bs\] M= *(\d+) start= *(\d+) wall= ([\d.]+) \| embed= ([\d.]+) \| layers= ([\d.]+) \(gemm pack= ([\d.]+) ql= ([\d.]+)"
     rb" wait= ([\d.]+) rb= ([\d.]+) sum= ([\d.]+) host= ([\d.]+) n=(\d+)\) \| epilogue= ([\d.]+) \(head= ([\d.]+)"
@@ -44,23 +44,6 @@ def ours(data: bytes) -> int:
     return sum(1 for _ in scan(io.BytesIO(data)))
 
 
-def peak_mb(size_mb: int) -> float:
-    """Peak memory of a process that parses that much, MB."""
-    code = (
-        "import resource, sys; from npuprof.lines import scan\n"
-        "for _ in scan(open(sys.argv[1], 'rb')): pass\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
-    )
-    chunk = log(5000)
-    with tempfile.NamedTemporaryFile() as f:
-        for _ in range(size_mb * 1_000_000 // len(chunk)):
-            f.write(chunk)
-        f.flush()
-        return float(
-            subprocess.run([sys.executable, "-c", code, f.name], capture_output=True, text=True, check=True).stdout
-        )
-
-
 def main() -> None:
     data = log(LINES)
     assert bare(data) == ours(data) == LINES
@@ -73,7 +56,10 @@ def main() -> None:
     a, b = median(times["bare"]), median(times["ours"])
     speed = f"speed {a / b:.2f} of it (to reach: 0.2)"
     print(f"parsing: bare loop {a / LINES * 1e6:.1f} us a line, npuprof {b / LINES * 1e6:.1f} us; {speed}")
-    print(f"memory: peak {peak_mb(10):.0f} MB on a log of 10 MB, {peak_mb(100):.0f} MB on 100 MB")
+    size = len(data) / 1e6
+    print(
+        f"memory: peak {peak_mb(CODE, data, 2):.0f} MB on a log of {2 * size:.0f} MB, {peak_mb(CODE, data, 26):.0f} MB on {26 * size:.0f} MB"
+    )
 
 
 if __name__ == "__main__":

@@ -19,12 +19,14 @@ from collectors.base import live, not_available, stale
 from npuprof.model.record import Reading
 
 DEADLINE_S = 5.0
+_TRIES = 3
 POWER_MODES = ("default", "powersaver", "balanced", "performance", "turbo")
 _ROOM_FOR_CONTEXTS = 64
 _CONTEXT_ENTRY = 160
 
 _MEANING = {
     errno.ENODEV: "the device is gone (unplugged, or its driver unbound): see `npuprof errors`",
+    errno.EINTR: "interrupted again and again",
     errno.EACCES: "no permission; join the node's group: sudo usermod -aG render $USER, then log in again",
     errno.EPERM: "not permitted to you; it needs root",
     errno.ENOENT: "there is no such node; is the amdxdna driver loaded? sudo modprobe amdxdna",
@@ -36,7 +38,8 @@ _MEANING = {
 
 def meaning(e: OSError) -> str:
     """The errno's name, and what it means here."""
-    name = errno.errorcode.get(e.errno or 0, str(e.errno))
+    # ENOTSUP is Linux's other name for the same number.
+    name = "EOPNOTSUPP" if e.errno == errno.EOPNOTSUPP else errno.errorcode.get(e.errno or 0, str(e.errno))
     return f"{name}: {_MEANING.get(e.errno or 0, e.strerror)}"
 
 
@@ -68,15 +71,16 @@ class Amdxdna:
             problems: dict[str, str] = {}
 
             def ask(what: str, call: Callable[[], Any]) -> Any:
-                try:
-                    return call()
-                except InterruptedError:
-                    return call()
-                except OSError as e:
-                    if e.errno == errno.ENODEV:
-                        raise
-                    problems[what] = meaning(e)
-                    return None
+                for attempt in range(_TRIES):
+                    try:
+                        return call()
+                    except OSError as e:
+                        if e.errno == errno.ENODEV:
+                            raise
+                        if e.errno != errno.EINTR or attempt == _TRIES - 1:
+                            problems[what] = meaning(e)
+                            break
+                return None
 
             return {
                 "driver": f"{driver[0]}.{driver[1]}",

@@ -34,9 +34,17 @@ class CampaignSettings(_Section):
     warmup: int
 
 
+class EvidenceSettings(_Section):
+    """Seconds of quiet around a campaign on an NPU, since page faults arrive late."""
+
+    settle_s: Annotated[float, Field(ge=0, le=600)]
+    linger_s: Annotated[float, Field(ge=0, le=600)]
+
+
 class Settings(_Section):
     hold: HoldSettings
     campaign: CampaignSettings
+    evidence: EvidenceSettings
 
 
 @dataclass(frozen=True)

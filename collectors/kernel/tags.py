@@ -17,6 +17,7 @@ _MODULE = re.compile(r"amdxdna: ")
 _DRM = re.compile(r"\[drm\](?: |$)")
 _ERROR = re.compile(r"\*ERROR\* ")
 _FUNCTION = re.compile(r"(?P<name>(?:aie\d?|npu\d?|amdxdna|xdna|ve2|xrs|solver|mailbox)_\w+): ?")
+_ANY_FUNCTION = re.compile(r"(?P<name>[a-z_][a-z0-9_]*): ?")
 _MAILBOX = re.compile(r"xdna_mailbox\.\d+: ")
 _BARE = re.compile(
     r"\[drm\] Initialized amdxdna_accel_driver \S+(?: \d{8})? for (?P<device>\S+) on minor|Loading firmware: amdnpu/"
@@ -66,6 +67,6 @@ def _message(device: str, text: str) -> Tagged:
     if error:
         text = text[8:]
     function = ""
-    if (found := _FUNCTION.match(text)) and not _MAILBOX.match(text):
+    if found := _ANY_FUNCTION.match(text):
         function, text = found["name"], text[found.end() :]
     return Tagged(device, function, text, error)

@@ -27,8 +27,8 @@ from npuprof.stats.derive import derive
 from npuprof.stats.window import errors_of
 from npuprof.store.runs import write_record
 
-_QUIET_S = (2.0, 10.0)
-"""Before the first and the last snapshot of a target on an NPU: page faults come up to 9 s after what caused them."""
+_LATE_FAULTS = ("xrt", "serve")
+"""Kinds of target whose page faults may be logged long after what caused them."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ class Campaign:
         self._observe(Started(self.run_id, self.request, info, names, self.request.repeats))
         own = Own(frozenset({process.pid}))
         between: list[Reading] = []
-        settle, linger = _QUIET_S if info.on_npu and info.kind in ("xrt", "serve") else (0.0, 0.0)
-        time.sleep(settle)
+        late = info.on_npu and info.kind in _LATE_FAULTS
+        time.sleep(self._place.settle_s if late else 0)
         before = self._evidence.snapshot(own, on_npu=info.on_npu)
         self._require_power_mode(before, info)
 
@@ -129,8 +129,7 @@ class Campaign:
             course.run()
         except NpuprofError as e:
             problem = e
-        if not self._interrupted:
-            time.sleep(linger)
+        time.sleep(self._place.linger_s if late and not self._interrupted else 0)
         after = self._evidence.snapshot(own, on_npu=info.on_npu)
         how: How = "interrupted" if self._interrupted else "done" if problem is None else "failed"
         ending = Ending(

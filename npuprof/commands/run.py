@@ -74,7 +74,10 @@ def run(
     request = make_request(settings.campaign, request_file, flags)
     if out is not None and not out.parent.is_dir():
         raise UsageProblem(f"--out {out}: there is no folder {out.parent}; make it, or name another place")
-    place = Place(settings.hold.directory, tuple(settings.hold.command), user_runs())
+    quiet_s = settings.evidence
+    place = Place(
+        settings.hold.directory, tuple(settings.hold.command), user_runs(), quiet_s.settle_s, quiet_s.linger_s
+    )
     with watcher(live=not no_live, silent=as_json or quiet) as observe:
         campaign = Campaign(request, place, observe, evidence_for(config))
         with _interrupts(campaign) as received:

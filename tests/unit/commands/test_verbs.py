@@ -376,3 +376,65 @@ def test_bugs_interrupts_and_closed_pipes(verb: Verb, monkeypatch: pytest.Monkey
     assert verb("list")[0] == 130
     monkeypatch.setattr(list_runs, "stores", fail(click.ClickException("clicked")))
     assert verb("list")[0] == 2
+
+
+def test_errors_of_a_file(verb: Verb, data: Path, tmp_path: Path) -> None:
+    log = data / "kernel-log" / "39-page-fault-null-clock.log"
+    code, out, _ = verb("errors", "--file", str(log))
+    assert code == 0
+    assert out.startswith(f"amdxdna error count 13 (benign 0)  from {log}\n")
+    assert "2 incidents" in out
+    found = json.loads(verb("errors", "--file", str(log), "--json")[1])
+    assert found["by_class"] == {"fatal": 3, "taint": 10, "benign": 0, "info": 9}
+    assert found["complete"] is True
+    assert found["incidents"][1]["kind"] == "timeout"
+    assert "cannot be read" in verb("errors", "--file", str(tmp_path / "no"))[2]
+    many = tmp_path / "many"
+    many.write_text("amdxdna 0000:c5:00.1: [drm] *ERROR* f: TDR timeout detected\n" * 202)
+    assert "and 2 more" in verb("errors", "--file", str(many))[1]
+
+
+def test_errors_now(verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:
+    from collectors.kernel import sources
+
+    code, out, _ = verb("errors")
+    assert code == 0
+    assert "amdxdna error count" in out
+
+    def none(root: Path) -> None:
+        raise sources.Unreadable("neither journal nor ring")
+
+    monkeypatch.setattr(sources, "open_source", none)
+    assert verb("errors")[1] == "amdxdna error count not available: neither journal nor ring\n"
+    found = json.loads(verb("errors", "--json")[1])
+    assert (found["count"], found["complete"]) == (None, False)
+
+
+def test_doctor(verb: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, _ = verb("doctor")
+    assert code == 0
+    assert "driver: " in out
+    assert "hold: " in out
+    checks = json.loads(verb("doctor", "--json")[1])["checks"]
+    assert all(c["status"] in ("ok", "warn", "missing", "not_applicable") for c in checks)
+    assert all(c["next"] for c in checks if c["status"] == "missing")
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("NPUPROF_HOLD_DIR", str(file))
+    hold = json.loads(verb("doctor", "--json")[1])["checks"][-1]
+    assert hold["status"] == "missing"
+    assert hold["next"].startswith("sudo install -d")
+
+
+def test_kernel_rules_beside_the_configuration(verb: Verb, tmp_path: Path) -> None:
+    folder = tmp_path / "xdg-config" / "npuprof" / "kernel-messages.d"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text("- {class: benign, kind: mine, pattern: '^TDR timeout'}\n")
+    log = tmp_path / "log"
+    log.write_text("amdxdna 0000:c5:00.1: [drm] *ERROR* f: TDR timeout detected\n")
+    assert json.loads(verb("errors", "--file", str(log), "--json")[1])["by_class"]["benign"] == 1
+    (folder / "mine.yaml").write_text("- 1\n")
+    assert "mine.yaml: rule 1: must have" in verb("config", "check")[2]
+    (folder / "mine.yaml").unlink()
+    (folder / "mine.yaml").mkdir()
+    assert "cannot be read" in verb("errors", "--file", str(log))[2]
