@@ -57,9 +57,8 @@ def main() -> None:
     speed = f"speed {a / b:.2f} of it (to reach: 0.2)"
     print(f"parsing: bare loop {a / LINES * 1e6:.1f} us a line, npuprof {b / LINES * 1e6:.1f} us; {speed}")
     size = len(data) / 1e6
-    print(
-        f"memory: peak {peak_mb(CODE, data, 2):.0f} MB on a log of {2 * size:.0f} MB, {peak_mb(CODE, data, 26):.0f} MB on {26 * size:.0f} MB"
-    )
+    small, large = peak_mb(CODE, data, 2), peak_mb(CODE, data, 26)
+    print(f"memory: peak {small:.0f} MB on a log of {2 * size:.0f} MB, {large:.0f} MB on {26 * size:.0f} MB")
 
 
 if __name__ == "__main__":
