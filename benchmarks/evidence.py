@@ -79,7 +79,6 @@ def main() -> None:
     print(
         f"memory: peak {peak_mb(CODE, data, 1):.0f} MB on {size:.0f} MB, {peak_mb(CODE, data, 3):.0f} MB on {3 * size:.0f} MB"
     )
-    snapshots("accel0", "no NPU")
     standin()
 
 

@@ -35,7 +35,7 @@ ROUNDS = 10
 
 def process(factory: str, folder: Path) -> TimedProcess:
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)
-    p = TimedProcess(f"sleeper:{factory}", None, folder / f"{factory}.log")
+    p = TimedProcess(Request(target=f"sleeper:{factory}"), None, folder / f"{factory}.log")
     p.ready()
     return p
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import grp
 import os
-import re
 import resource
-import shutil
-import sys
 from pathlib import Path
 
 from collectors.amdxdna import Amdxdna
@@ -16,20 +13,6 @@ from collectors.kernel.sources import Unreadable, open_source
 
 Check = dict[str, str]
 
-_PYXRT_PLACES = (
-    "opt/xilinx/xrt/python",
-    "usr/lib/python3/dist-packages",
-    "usr/lib/python3*/site-packages",
-    "usr/lib64/python3*/site-packages",
-    "usr/local/lib/python3*/dist-packages",
-    "opt/xilinx/xrt/lib/python3*/site-packages",
-)
-_XRT_LIBRARIES = (
-    "opt/xilinx/xrt/lib/libxrt_coreutil.so*",
-    "usr/lib/*/libxrt_coreutil.so*",
-    "usr/lib64/libxrt_coreutil.so*",
-    "usr/lib/libxrt_coreutil.so*",
-)
 _MEMLOCK_ENOUGH = 8 << 30
 
 
@@ -42,7 +25,7 @@ def examine(root: Path = Path("/")) -> list[Check]:
     if not npus:
         names = ("firmware", "node", "power mode", "power")
         checks += [_check(n, "not_applicable", "there is no NPU that the amdxdna driver serves") for n in names]
-    return [*checks, _memlock(), _xrt(root), _pyxrt(root), _log(root), _iommu(root)]
+    return [*checks, _memlock(), _log(root), _iommu(root)]
 
 
 def _check(name: str, status: str, detail: str, then: str = "") -> Check:
@@ -115,41 +98,6 @@ def _memlock() -> Check:
         return _check("memlock", "ok", "unlimited" if soft == resource.RLIM_INFINITY else f"{soft >> 20} MiB")
     mend = "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/99-memlock.conf, then log in again"
     return _check("memlock", "warn", f"{soft >> 20} MiB: buffers of a model need more", mend)
-
-
-def _xrt(root: Path) -> Check:
-    found = sorted(str(p) for pattern in _XRT_LIBRARIES for p in root.glob(pattern))
-    if found:
-        smi = shutil.which("xrt-smi")
-        return _check("xrt", "ok", f"{found[0]}{'' if smi else ', without xrt-smi on the PATH'}")
-    return _check(
-        "xrt",
-        "missing",
-        "no XRT library was found",
-        "install XRT and its xdna plugin, for instance: sudo apt-get install libxrt-npu2",
-    )
-
-
-def _pyxrt(root: Path) -> Check:
-    """Built for another CPython is the most common failure, and the import error does not say so."""
-    own = f"{sys.version_info[0]}{sys.version_info[1]}"
-    found = sorted({p for place in _PYXRT_PLACES for p in root.glob(f"{place}/pyxrt*.so")})
-    if not found:
-        return _check(
-            "pyxrt",
-            "missing",
-            "no pyxrt was found",
-            "sudo apt-get install python3-xrt, or build XRT with its Python binding",
-        )
-    tags = {p: m[1] if (m := re.search(r"cpython-(\d+)", p.name)) else "" for p in found}
-    fitting = [p for p, t in tags.items() if t in ("", own)]
-    if fitting:
-        return _check("pyxrt", "ok", f"{fitting[0]} for this Python {own[0]}.{own[1:]}")
-    versions = ", ".join(sorted({f"{t[0]}.{t[1:]}" for t in tags.values()}))
-    mend = f"python{versions.split(', ')[-1]} -m venv --system-site-packages .venv"
-    return _check(
-        "pyxrt", "missing", f"{found[0]} is built for Python {versions}, and this is {own[0]}.{own[1:]}", mend
-    )
 
 
 def _log(root: Path) -> Check:

@@ -45,13 +45,20 @@ class Evidence:
             foreign.NAME: foreign.judge(own, driver, clients),
             power.NAME: power.read(self._npu.sysfs if self._npu else None, driver, self._root),
         }
-        return {KernelLog.name: self._log.read(), **readings}
+        return {KernelLog.name: self._kernel_log(), **readings}
 
     def state(self) -> Reading:
         """Power mode and clocks again, after an idle gap. Wakes the device: never during a pass."""
         return power.read(self._npu.sysfs if self._npu else None, self._driver(), self._root)
 
+    def _kernel_log(self) -> Reading:
+        """Without an NPU the log can only ever say "fine", which is no evidence."""
+        return self._log.read() if self._npu is not None else self._no_npu()
+
+    def _no_npu(self) -> Reading:
+        return not_available(f"no NPU named {self._device}: sudo modprobe amdxdna, then: npuprof doctor")
+
     def _driver(self) -> Reading:
         if self._npu is None:
-            return not_available(f"no NPU named {self._device}: sudo modprobe amdxdna, then: npuprof doctor")
+            return self._no_npu()
         return self._amdxdna.read()

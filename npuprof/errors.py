@@ -30,6 +30,10 @@ class DeviceProblem(NpuprofError):
     exit_code = DEVICE
 
 
+class DeviceHung(DeviceProblem):
+    """A launch did not end within its deadline and is still in flight: its process must leave without running destructors."""
+
+
 class NotTrusted(NpuprofError):
     """Something was measured, and it must not be believed."""
 

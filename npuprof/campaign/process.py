@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,18 +17,32 @@ from npuprof.campaign.schedule import Visit
 from npuprof.errors import Busy, DeviceProblem, NpuprofError, UsageProblem
 from npuprof.model.passes import Pass, Terms
 from npuprof.model.record import TargetInfo
+from npuprof.model.request import Request
+
+_PATIENCE_S = 120.0
 
 
 class TimedProcess:
     """`prefix` is a site's own hold command, put before the process so that it runs under that hold instead."""
 
-    def __init__(self, target: str, held: Held | None, log: Path, prefix: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        request: Request,
+        held: Held | None,
+        log: Path,
+        prefix: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.log = log
         self.pid = 0
         self._log_file: IO[bytes] = log.open("wb")
         # A site's command may start us from a process of its own, which then is the parent that we cannot know.
         parent = 0 if prefix else os.getpid()
-        command = [*prefix, sys.executable, "-m", "npuprof.campaign.worker", target, str(parent)]
+        command = [*prefix, sys.executable, "-m", "npuprof.campaign.worker", request.target, str(parent)]
+        command.append(json.dumps({"plan": request.plan, "launch_stamps": request.launch_stamps}))
+        # Only XRT's runtime can hold the interpreter for ever inside a call; what it answers has a deadline of its own.
+        self._patience = _PATIENCE_S if request.target == "xrt" else None
+        self._unread = b""
         fds = (held.fd,) if held is not None and held.fd is not None else ()
         try:
             self._process = subprocess.Popen(
@@ -38,7 +53,7 @@ class TimedProcess:
                 pass_fds=fds,
                 # The terminal's Ctrl-C is for the campaign, which then ends this process between two passes.
                 start_new_session=True,
-                env={**os.environ, **(held.environment() if held else {})},
+                env={**(os.environ if environment is None else environment), **(held.environment() if held else {})},
             )
         except OSError as e:
             self._log_file.close()
@@ -100,9 +115,18 @@ class TimedProcess:
         return report
 
     def _read(self) -> dict[str, Any]:
-        line = self._reports.readline()
-        if not line.endswith(b"\n"):
-            raise self._ended()
+        while b"\n" not in self._unread:
+            if self._patience is not None and not select.select([self._reports], [], [], self._patience)[0]:
+                self._process.kill()
+                raise DeviceProblem(
+                    f"the timed process said nothing for {self._patience:g} s and was killed: the device hangs; "
+                    "look at npuprof errors, and reload the driver: sudo modprobe -r amdxdna; sudo modprobe amdxdna"
+                )
+            chunk = os.read(self._reports.fileno(), 65536)
+            if not chunk:
+                raise self._ended()
+            self._unread += chunk
+        line, _, self._unread = self._unread.partition(b"\n")
         report: dict[str, Any] = json.loads(line)
         if report["event"] == "error":
             if report["usage"]:

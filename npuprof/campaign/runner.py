@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from collectors.base import Own
@@ -40,7 +40,10 @@ class Outcome:
 
 
 class Campaign:
-    """One campaign of a request. `observe` is called between passes only; `evidence` makes a device's collectors."""
+    """One campaign of a request. `observe` is called between passes only; `evidence` makes a device's collectors.
+
+    `environment` is the timed process's, where it needs another than this one's (XRT's paths).
+    """
 
     def __init__(
         self,
@@ -48,6 +51,7 @@ class Campaign:
         place: Place,
         observe: Callable[[Event], None],
         evidence: Callable[[str], Evidence],
+        environment: Mapping[str, str] | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.request = request.model_copy(update={"device": request.device or default_device()})
@@ -55,6 +59,7 @@ class Campaign:
         self._place = place
         self._observe = observe
         self._clock = clock or SystemClock()
+        self._environment = environment
         self._evidence = evidence(str(self.request.device))
         self._created = self._clock.wall_s()
         self.run_id = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(self._created))}-{secrets.token_hex(3)}"
@@ -80,7 +85,7 @@ class Campaign:
         try:
             self._place.runs.mkdir(parents=True, exist_ok=True)
             log = self._place.runs / f"{self.run_id}.log"
-            self._process = TimedProcess(self.request.target, held, log, self._site_command())
+            self._process = TimedProcess(self.request, held, log, self._site_command(), self._environment)
             try:
                 info, checks_parity = self._process.ready()
                 granted = self._clock.wall_s() if held is None else held.granted

@@ -20,7 +20,7 @@ from npuprof.campaign.counters import npu_counters, process_counters
 from npuprof.campaign.execute import Executor
 from npuprof.campaign.schedule import Visit
 from npuprof.campaign.under import die_with_parent
-from npuprof.errors import UsageProblem
+from npuprof.errors import DeviceHung, NpuprofError, UsageProblem
 from npuprof.model.passes import Pass
 from npuprof.targets.base import ChecksParity, Target
 from npuprof.targets.load import load_target
@@ -85,8 +85,8 @@ class Worker:
 
 
 def main() -> int:
-    """`python -m npuprof.campaign.worker TARGET PARENT`: 0 when closed, 2 for a wrong target, 3 when the target failed."""
-    name, parent = sys.argv[1], int(sys.argv[2])
+    """`python -m npuprof.campaign.worker TARGET PARENT OPTIONS`: 0 when closed, 2 for a wrong target, 3 if it failed."""
+    name, parent, options = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
     if parent:
         die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -94,15 +94,17 @@ def main() -> int:
     os.dup2(2, 1)
     target: Target | None = None
     try:
-        target = load_target(name)
+        target = load_target(name, **options)
         Worker(target, 0, reports).serve()
         return 0
     except Exception as e:  # noqa: BLE001 - whatever a target raises ends the campaign, with its words reported
         traceback.print_exc()
         usage = isinstance(e, UsageProblem)
-        text = str(e) if usage else f"{type(e).__name__}: {e}"
+        text = str(e) if isinstance(e, NpuprofError) else f"{type(e).__name__}: {e}"
         reports.write(json.dumps({"event": "error", "usage": usage, "text": text}) + "\n")
         reports.flush()
+        if isinstance(e, DeviceHung):
+            os._exit(DeviceHung.exit_code)
         return 2 if usage else 3
     finally:
         if target is not None:

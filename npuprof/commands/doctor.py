@@ -22,8 +22,9 @@ def doctor(as_json: bool, config_file: Path | None) -> int:
     from npuprof.campaign.hold import Hold, default_device, is_enforced
     from npuprof.errors import DeviceProblem
     from npuprof.render.text import printable
+    from npuprof.targets.xrt.find import examine as xrt_checks
 
-    checks = examine()
+    checks = [*examine(), *xrt_checks()]
     directory = configuration(config_file).settings.hold.directory
     device = default_device()
     try:

@@ -24,8 +24,9 @@ def make_request(defaults: CampaignSettings, file: Path | None, flags: dict[str,
     try:
         return Request.model_validate({**base, **data, **given})
     except ValidationError as e:
-        key = str(e.errors()[0]["loc"][0])
-        if key in given:
-            reason = e.errors()[0]["msg"].removeprefix("Value error, ")
+        first = e.errors()[0]
+        key = str(first["loc"][0]) if first["loc"] else first["msg"].removeprefix("Value error, ").split(":")[0]
+        if key in given or not first["loc"]:
+            reason = first["msg"].removeprefix("Value error, ").removeprefix(f"{key}: ")
             raise UsageProblem(f"--{key.replace('_', '-')}: {reason}; see: npuprof run --help") from None
         raise explain(e, file if key in data and file is not None else "configuration: campaign", lines) from None

@@ -28,7 +28,7 @@ def _numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> l
 
 @click.command()
 @click.argument("request_file", metavar="[REQUEST.yaml]", required=False, type=click.Path(path_type=Path))
-@click.option("--target", help="reference, or MODULE:FACTORY for a target of your own.")
+@click.option("--target", help="reference, xrt (with --plan), or MODULE:FACTORY for a target of your own.")
 @click.option("--rows", callback=_numbers, help="Rows of the passes, like 2,3,5,8,16,17.")
 @click.option("--start", callback=_numbers, help="Positions of the first row, like 0,512.")
 @click.option("--repeats", type=int, help="Rounds; each visits every condition twice.")
@@ -40,6 +40,8 @@ def _numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> l
 @click.option("--device", help="The device whose hold is taken, like accel0.")
 @click.option("--hold-timeout", type=float, help="Seconds to wait for the hold; 0: do not wait.")
 @click.option("--reason", help="Shown to those who wait, and recorded.")
+@click.option("--plan", help="The pass plan of the target xrt.")
+@click.option("--launch-stamps", is_flag=True, default=None, help="Keep the stamps of every launch (xrt).")
 @click.option("--require-power-mode", help="Refuse to start unless the NPU is in this mode, like performance.")
 @click.option("--out", type=click.Path(path_type=Path), help="A copy of the record.")
 @click.option("--no-live", is_flag=True, help="Plain lines on a terminal too.")
@@ -75,11 +77,16 @@ def run(
     if out is not None and not out.parent.is_dir():
         raise UsageProblem(f"--out {out}: there is no folder {out.parent}; make it, or name another place")
     quiet_s = settings.evidence
+    environment = None
+    if request.target == "xrt":
+        from npuprof.commands.plan import verified_environment
+
+        environment = verified_environment(Path(str(request.plan)))
     place = Place(
         settings.hold.directory, tuple(settings.hold.command), user_runs(), quiet_s.settle_s, quiet_s.linger_s
     )
     with watcher(live=not no_live, silent=as_json or quiet) as observe:
-        campaign = Campaign(request, place, observe, evidence_for(config))
+        campaign = Campaign(request, place, observe, evidence_for(config), environment)
         with _interrupts(campaign) as received:
             outcome = campaign.run()
     if out is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Rows = Annotated[int, Field(ge=2, le=65536)]
 Start = Annotated[int, Field(ge=0, le=1 << 24)]
@@ -27,7 +27,15 @@ class Request(BaseModel):
     budget: Annotated[float, Field(gt=0)] | None = None
     hold_timeout: Annotated[float, Field(ge=0)] | None = None
     reason: str = ""
+    plan: str | None = None
+    launch_stamps: bool = False
     require_power_mode: Literal["default", "powersaver", "balanced", "performance", "turbo"] | None = None
+
+    @model_validator(mode="after")
+    def _plan_with_xrt(self) -> Request:
+        if (self.target == "xrt") != (self.plan is not None):
+            raise ValueError("plan: the target xrt needs a pass plan, and only that one takes it")
+        return self
 
     @field_validator("rows", "start")
     @classmethod
@@ -47,6 +55,8 @@ class Request(BaseModel):
     @classmethod
     def _target(cls, value: str) -> str:
         module, colon, factory = value.partition(":")
-        if value == "reference" or (colon and factory.isidentifier() and all(map(str.isidentifier, module.split(".")))):
+        if value in ("reference", "xrt") or (
+            colon and factory.isidentifier() and all(map(str.isidentifier, module.split(".")))
+        ):
             return value
-        raise ValueError("must be reference or MODULE:FACTORY")
+        raise ValueError("must be reference, xrt or MODULE:FACTORY")

@@ -10,7 +10,7 @@ from npuprof.model.record import Parity, Record, Summary, Trust
 from npuprof.render.finding import finding
 from npuprof.render.lines import condition_lines
 from npuprof.render.table import condition_table
-from npuprof.render.text import digits3, printable
+from npuprof.render.text import digits3, ms, printable
 from npuprof.render.view import rows_of
 from npuprof.render.window import window_lines
 
@@ -71,18 +71,25 @@ def _checks(record: Record) -> list[str]:
         if s.cliff is None
         else f"{s.cliff.last_cheap_rows}|{s.cliff.first_costly_rows} rows, factor {digits3(s.cliff.factor)}"
     )
-    lines = [f"cliff   {cliff}", f"parity  {parity_text(record.parity)}", f"series  {series_text(s)}"]
+    lines = [
+        f"cliff   {cliff}",
+        f"parity  {parity_text(record.parity, record.target.parity_means)}",
+        f"series  {series_text(s)}",
+    ]
+    if record.target.floor_ms is not None:
+        cost = f", waiting on one that is over {ms(record.target.wait_cost_ms)} ms"
+        lines.insert(0, f"floor   a no-op launch takes {ms(record.target.floor_ms)} ms{cost} ({record.target.waiting})")
     return [*lines, *window_lines(record), *trust_lines(record.trust)]
 
 
-def parity_text(parity: Parity) -> str:
+def parity_text(parity: Parity, means: str | None = None) -> str:
     """Which rows agreed, or the first that did not."""
     if not parity.checked:
         return f"not checked: {parity.detail or 'the campaign ended first'}"
     rows = ", ".join(dict.fromkeys(str(r.rows) for r in parity.rows))
     if parity.agreed:
         ties = f", {parity.ties} ties" if parity.ties else ""
-        return f"agreed for rows {rows}{ties}: passes give the tokens and leave the state that single steps do"
+        return f"agreed for rows {rows}{ties}: {means or 'passes give the tokens and leave the state that single steps do'}"
     return f"FAILED at {parity.detail}"
 
 

@@ -12,8 +12,8 @@ from npuprof.targets.base import Target
 _METHODS = ("describe", "prepare", "run_step", "run_pass", "close")
 
 
-def load_target(name: str) -> Target:
-    """`reference`, or what MODULE:FACTORY returns, the module being sought in the current folder first.
+def load_target(name: str, plan: str | None = None, launch_stamps: bool = False) -> Target:
+    """`reference`, `xrt` with its plan, or what MODULE:FACTORY returns, sought in the current folder first.
 
     UsageProblem if there is no such module or factory, or if what it returns is no target; whatever the factory itself
     raises comes through.
@@ -22,6 +22,10 @@ def load_target(name: str) -> Target:
         from npuprof.targets.reference.target import ReferenceTarget
 
         return ReferenceTarget()
+    if name == "xrt":
+        from npuprof.targets.xrt.target import make_xrt
+
+        return make_xrt(str(plan), launch_stamps)
     module_name, _, factory_name = name.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:

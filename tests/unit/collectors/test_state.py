@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import psutil
@@ -66,25 +65,9 @@ def test_doctor_on_a_machine_with_nothing(tmp_path: Path) -> None:
     checks = {c["name"]: c for c in doctor.examine(tmp_path)}
     assert checks["driver"]["status"] == "not_applicable"
     assert "reference" in checks["driver"]["detail"]
-    for name in ("xrt", "pyxrt", "kernel log", "iommu"):
+    for name in ("kernel log", "iommu"):
         assert checks[name]["status"] in ("missing", "warn")
         assert checks[name]["next"]
-
-
-def test_doctor_tells_a_pyxrt_for_another_python(tmp_path: Path) -> None:
-    other = "3.12" if sys.version_info[:2] != (3, 12) else "3.10"
-    tag = other.replace(".", "")
-    write(tmp_path / f"opt/xilinx/xrt/python/pyxrt.cpython-{tag}-x86_64-linux-gnu.so", "")
-    found = {c["name"]: c for c in doctor.examine(tmp_path)}["pyxrt"]
-    assert found["status"] == "missing"
-    assert f"is built for Python {other}" in found["detail"]
-    assert found["next"].startswith(f"python{other} -m venv --system-site-packages")
-    own = f"{sys.version_info[0]}{sys.version_info[1]}"
-    write(tmp_path / f"opt/xilinx/xrt/python/pyxrt.cpython-{own}-x86_64-linux-gnu.so", "")
-    write(tmp_path / "opt/xilinx/xrt/lib/libxrt_coreutil.so.2", "")
-    checks = {c["name"]: c for c in doctor.examine(tmp_path)}
-    assert checks["pyxrt"]["status"] == "ok"
-    assert checks["xrt"]["status"] == "ok"
 
 
 def test_doctor_on_iommu_and_node(tmp_path: Path) -> None:
