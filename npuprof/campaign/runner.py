@@ -25,7 +25,7 @@ from npuprof.model.record import Ending, How, Reading, Record, Snapshots, Target
 from npuprof.model.request import Request
 from npuprof.stats.derive import derive
 from npuprof.stats.window import errors_of
-from npuprof.store.runs import write_record
+from npuprof.store.runs import keep_record, ready_store
 
 _LATE_FAULTS = ("xrt", "serve")
 """Kinds of target whose page faults may be logged long after what caused them."""
@@ -81,9 +81,9 @@ class Campaign:
 
     def run(self) -> Outcome:
         """Busy, UsageProblem or DeviceProblem if nothing could be started; otherwise there is a record."""
+        ready_store(self._place.runs)
         held = self._take_hold()
         try:
-            self._place.runs.mkdir(parents=True, exist_ok=True)
             log = self._place.runs / f"{self.run_id}.log"
             self._process = TimedProcess(self.request, held, log, self._site_command(), self._environment)
             try:
@@ -145,8 +145,9 @@ class Campaign:
         )
         snapshots = Snapshots(before=before, after=after, between=between)
         record = self._record(course, info, checks_parity, ending, snapshots, held, granted)
-        write_record(record, self._place.runs)
+        unsaved = keep_record(record, self._place.runs)
         self._observe(Finished(record))
+        problem = problem or unsaved
         return Outcome(record, None if self._interrupted else problem)
 
     def _require_power_mode(self, before: dict[str, Reading], info: TargetInfo) -> None:

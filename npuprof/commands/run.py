@@ -89,13 +89,17 @@ def run(
         campaign = Campaign(request, place, observe, evidence_for(config), environment)
         with _interrupts(campaign) as received:
             outcome = campaign.run()
+    problem = outcome.problem
     if out is not None:
         from npuprof.store.runs import write_whole
 
-        write_whole(out, outcome.record.model_dump_json(indent=1) + "\n")
+        try:
+            write_whole(out, outcome.record.model_dump_json(indent=1) + "\n")
+        except OSError as e:
+            problem = problem or UsageProblem(f"--out {out}: cannot be written: {e.strerror}; see: npuprof show latest")
     _print(outcome.record, as_json)
-    if outcome.problem is not None:
-        raise outcome.problem
+    if problem is not None:
+        raise problem
     if received:
         return 128 + received[0]
     from npuprof.commands.options import trust_code

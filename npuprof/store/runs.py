@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,32 @@ def write_record(record: Record, directory: Path) -> Path:
     file = directory / f"{record.id}.json"
     write_whole(file, record.model_dump_json(indent=1) + "\n")
     return file
+
+
+def ready_store(directory: Path) -> None:
+    """Makes the store before anything is measured. UsageProblem if nothing can be written there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise UsageProblem(
+            f"the store {directory} cannot be made: {e.strerror}; name another one by XDG_STATE_HOME"
+        ) from e
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise UsageProblem(f"the store {directory} cannot be written by you; name another one by XDG_STATE_HOME")
+
+
+def keep_record(record: Record, directory: Path) -> UsageProblem | None:
+    """Saves the record in the store, or, if that is full or gone, where there is room: what was measured is not lost.
+
+    Gives the problem that says where it is then; an error of the second place comes through.
+    """
+    try:
+        write_record(record, directory)
+    except OSError as e:
+        elsewhere = Path(tempfile.mkdtemp(prefix="npuprof-"))
+        file = write_record(record, elsewhere)
+        return UsageProblem(f"the store {directory} cannot be written: {e.strerror}; the record is kept in {file}")
+    return None
 
 
 def write_whole(file: Path, text: str) -> None:

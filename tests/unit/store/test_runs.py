@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,17 @@ from records import ID, usual_record
 
 from npuprof.errors import UsageProblem
 from npuprof.model.record import Record
-from npuprof.store.runs import find_run, read_all, read_record, run_files, user_runs, write_record, write_whole
+from npuprof.store.runs import (
+    find_run,
+    keep_record,
+    read_all,
+    read_record,
+    ready_store,
+    run_files,
+    user_runs,
+    write_record,
+    write_whole,
+)
 
 
 def test_a_record_reads_back_as_it_was(tmp_path: Path) -> None:
@@ -127,3 +139,23 @@ def test_where_the_users_records_are(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert user_runs() == tmp_path / ".local/state/npuprof/runs"
+
+
+def test_a_store_that_cannot_be_used_is_said_before_anything_is_measured(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(UsageProblem, match=r"cannot be made: .*XDG_STATE_HOME"):
+        ready_store(file / "runs")
+    ready_store(tmp_path / "a" / "runs")
+    assert (tmp_path / "a" / "runs").is_dir()
+
+
+def test_a_full_store_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = usual_record()
+    assert keep_record(record, tmp_path) is None
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    problem = keep_record(record, tmp_path / "gone")
+    assert problem is not None
+    kept = re.search(r"the record is kept in (\S+)", str(problem))
+    assert kept is not None
+    assert read_record(Path(kept[1])) == record
