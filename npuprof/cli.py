@@ -29,6 +29,11 @@ _VERBS = {
     "errors": ("errors", "errors", "The driver's error count, now or of a saved log."),
     "doctor": ("doctor", "doctor", "What this machine has, and what to type for what is missing."),
     "config": ("config", "config", "The configuration in force."),
+    "serve-reference": (
+        "serve_reference",
+        "serve_reference",
+        "A small real server on the CPU that speaks what --target serve expects.",
+    ),
     "selftest": ("selftest", "selftest", "The published cases, on this installation."),
 }
 

@@ -10,12 +10,12 @@ import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from npuprof.lines import format_line
-from npuprof.model.passes import Terms
 from npuprof.model.record import Family, TargetInfo
 from npuprof.targets.base import ParityOutcome, Timing
 from npuprof.targets.parity import check_parity
 from npuprof.targets.reference.device import FAMILIES
 from npuprof.targets.reference.model import LAYER_LAUNCHES, Transformer, fixed_prompt, greedy
+from npuprof.targets.reference.timing import terms_of
 from npuprof.targets.reference.weights import FFN, HIDDEN, LAYERS, MAX_CONTEXT, VOCABULARY
 
 DEVICE = "reference transformer on the CPU, not an NPU"
@@ -65,19 +65,8 @@ class ReferenceTarget:
         begin = time.monotonic_ns()
         self._model.forward(self._rows).argmax(axis=1)
         end = time.monotonic_ns()
-        t = self._model.clocked
-        terms = Terms(
-            embed_ms=t.embed / 1e6,
-            pack_ms=t.pack / 1e6,
-            quantise_launch_ms=t.quantise_launch / 1e6,
-            device_wait_ms=t.wait / 1e6,
-            readback_ms=t.readback / 1e6,
-            layers_host_ms=(t.layers - t.pack - t.quantise_launch - t.wait - t.readback) / 1e6,
-            # Choosing the tokens is the head's host work and its last: it ends where the pass ends.
-            lm_head_ms=(end - t.head_begin) / 1e6,
-        )
+        terms, head_device = terms_of(self._model.clocked, end)
         wall = (end - begin) / 1e6
-        head_device = t.head_device / 1e6
         return Timing(
             at_ns=begin,
             end_ns=end,
