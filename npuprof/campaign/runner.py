@@ -85,7 +85,15 @@ class Campaign:
         held = self._take_hold()
         try:
             log = self._place.runs / f"{self.run_id}.log"
-            self._process = TimedProcess(self.request, held, log, self._site_command(), self._environment)
+            self._process = TimedProcess(
+                self.request,
+                held,
+                log,
+                self._site_command(),
+                self._environment,
+                self._place.profiles,
+                lambda text: self._observe(Note(text)),
+            )
             try:
                 info, checks_parity = self._process.ready()
                 granted = self._clock.wall_s() if held is None else held.granted
@@ -116,7 +124,7 @@ class Campaign:
     ) -> Outcome:
         names = tuple(c.name for c in conditions(self.request.rows, self.request.start))
         self._observe(Started(self.run_id, self.request, info, names, self.request.repeats))
-        own = Own(frozenset({process.pid}))
+        own = Own(process.own_pids)
         between: list[Reading] = []
         late = info.on_npu and info.kind in _LATE_FAULTS
         time.sleep(self._place.settle_s if late else 0)
@@ -176,7 +184,7 @@ class Campaign:
         agreed = parity.outcome(course.parity_rows, checks_parity)
         errors = errors_of(snapshots, info.on_npu)
         passes = void_passes(course.passes, incident_windows(errors))
-        summary, trust = derive(passes, self.request.start, self.seed, agreed, ending, info.on_npu, snapshots)
+        summary, trust = derive(passes, self.request.start, self.seed, agreed, ending, info, snapshots)
         asked = self._created if held is None else held.asked
         through = f"command {self._place.hold_command[0]}" if held is None else "npuprof"
         return Record(
@@ -185,7 +193,7 @@ class Campaign:
             request=self.request,
             seed=self.seed,
             target=info,
-            provenance=provenance(snapshots.before),
+            provenance={**provenance(snapshots.before), "pack": info.pack},
             ticket=Ticket(
                 device=str(self.request.device),
                 asked=rfc3339(asked),

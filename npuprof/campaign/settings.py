@@ -10,7 +10,8 @@ from pathlib import Path
 class Place:
     """`hold_command`, if not empty, is the site's own hold, used around the timed process instead of ours.
 
-    `settle_s` and `linger_s` are the seconds of quiet before the first and the last snapshot of a target on an NPU.
+    `settle_s` and `linger_s` are the seconds of quiet before the first and the last snapshot of a target on an NPU;
+    `profiles` are the files of line profiles that a server's log is read with.
     """
 
     hold_directory: Path
@@ -18,3 +19,4 @@ class Place:
     runs: Path
     settle_s: float
     linger_s: float
+    profiles: tuple[Path, ...] = ()

@@ -13,17 +13,20 @@ import signal
 import sys
 import traceback
 from dataclasses import asdict
-from typing import Any, TextIO
+from pathlib import Path
+from typing import IO, Any, TextIO
 
+from collectors.serve_log import ServeLog
 from npuprof.campaign.clock import SystemClock
 from npuprof.campaign.counters import npu_counters, process_counters
 from npuprof.campaign.execute import Executor
 from npuprof.campaign.schedule import Visit
 from npuprof.campaign.under import die_with_parent
 from npuprof.errors import DeviceHung, NpuprofError, UsageProblem
+from npuprof.lines import load_profiles
 from npuprof.model.passes import Pass
 from npuprof.targets.base import ChecksParity, Target
-from npuprof.targets.load import load_target
+from npuprof.targets.load import Options, load_target
 
 
 class Worker:
@@ -41,9 +44,8 @@ class Worker:
 
     def serve(self) -> None:
         """Until told to close, or until the commands end."""
-        self.report(
-            "ready", pid=os.getpid(), target=self._info.model_dump(), parity=isinstance(self._target, ChecksParity)
-        )
+        own = getattr(self._target, "own_pids", None) or [os.getpid()]
+        self.report("ready", pids=own, target=self._info.model_dump(), parity=isinstance(self._target, ChecksParity))
         while (command := self._next(block=True)) is not None and command["do"] != "close":
             self._obey(command)
         self.report("closed")
@@ -84,6 +86,25 @@ class Worker:
         return command
 
 
+def _options(given: dict[str, Any], reports: TextIO) -> Options:
+    """The request's part for targets; a server's log is opened here, since targets do not know collectors."""
+
+    def say(text: str) -> None:
+        reports.write(json.dumps({"event": "note", "text": text}) + "\n")
+        reports.flush()
+
+    def lines(stderr: IO[bytes] | None) -> ServeLog | None:
+        if given["log"] is None:
+            return None
+        profiles = list(load_profiles(Path(f) for f in given["profiles"]).values())
+        try:
+            return ServeLog(given["log"], profiles, stderr=stderr)
+        except (OSError, ValueError) as e:
+            raise UsageProblem(f"--log {given['log']}: {getattr(e, 'strerror', None) or e}") from e
+
+    return Options(given["plan"], given["launch_stamps"], given["url"], given["spawn"], lines, say)
+
+
 def main() -> int:
     """`python -m npuprof.campaign.worker TARGET PARENT OPTIONS`: 0 when closed, 2 for a wrong target, 3 if it failed."""
     name, parent, options = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
@@ -94,7 +115,7 @@ def main() -> int:
     os.dup2(2, 1)
     target: Target | None = None
     try:
-        target = load_target(name, **options)
+        target = load_target(name, _options(options, reports))
         Worker(target, 0, reports).serve()
         return 0
     except Exception as e:  # noqa: BLE001 - whatever a target raises ends the campaign, with its words reported

@@ -41,8 +41,8 @@ def args(run: str, rows: int | None, k: int | None, start: int | None, as_json: 
         f"rows={wanted} was not measured: the pass of {found.rows} rows stands for it, an upper bound"
         if found.upper_bound_of is not None
         else "",
-        "the pass computed its LM head for fewer rows than a verify pass does: it understates one"
-        if found.head_rows is not None and found.head_rows < found.rows
+        "the pass is a prefill, whose LM head may run for fewer rows than a verify pass needs: it may understate one"
+        if found.may_understate
         else "",
         *(f"not trusted: {r.text}" for r in record.trust.reasons),
     ]

@@ -28,7 +28,7 @@ def _numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> l
 
 @click.command()
 @click.argument("request_file", metavar="[REQUEST.yaml]", required=False, type=click.Path(path_type=Path))
-@click.option("--target", help="reference, xrt (with --plan), or MODULE:FACTORY for a target of your own.")
+@click.option("--target", help="reference, xrt (--plan), serve (--url), or MODULE:FACTORY for a target of your own.")
 @click.option("--rows", callback=_numbers, help="Rows of the passes, like 2,3,5,8,16,17.")
 @click.option("--start", callback=_numbers, help="Positions of the first row, like 0,512.")
 @click.option("--repeats", type=int, help="Rounds; each visits every condition twice.")
@@ -41,6 +41,9 @@ def _numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> l
 @click.option("--hold-timeout", type=float, help="Seconds to wait for the hold; 0: do not wait.")
 @click.option("--reason", help="Shown to those who wait, and recorded.")
 @click.option("--plan", help="The pass plan of the target xrt.")
+@click.option("--url", help="The server of the target serve.")
+@click.option("--log", help="Where its pass lines are: file:PATH, journal:UNIT, unix:PATH, fifo:PATH, stderr.")
+@click.option("--spawn", help="Start this server for the campaign, and end it with it.")
 @click.option("--launch-stamps", is_flag=True, default=None, help="Keep the stamps of every launch (xrt).")
 @click.option("--require-power-mode", help="Refuse to start unless the NPU is in this mode, like performance.")
 @click.option("--out", type=click.Path(path_type=Path), help="A copy of the record.")
@@ -76,6 +79,8 @@ def run(
     request = make_request(settings.campaign, request_file, flags)
     if out is not None and not out.parent.is_dir():
         raise UsageProblem(f"--out {out}: there is no folder {out.parent}; make it, or name another place")
+    from npuprof.commands.profiles import profile_files
+
     quiet_s = settings.evidence
     environment = None
     if request.target == "xrt":
@@ -83,7 +88,12 @@ def run(
 
         environment = verified_environment(Path(str(request.plan)))
     place = Place(
-        settings.hold.directory, tuple(settings.hold.command), user_runs(), quiet_s.settle_s, quiet_s.linger_s
+        settings.hold.directory,
+        tuple(settings.hold.command),
+        user_runs(),
+        quiet_s.settle_s,
+        quiet_s.linger_s,
+        tuple(profile_files(config)),
     )
     with watcher(live=not no_live, silent=as_json or quiet) as observe:
         campaign = Campaign(request, place, observe, evidence_for(config), environment)

@@ -32,6 +32,7 @@ def serve_reference(host: str, port: int) -> int:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(128)
     except OSError as e:
         raise DeviceProblem(
             f"--host {host} --port {port}: cannot listen there: {e.strerror}; --port 0 takes a free one"

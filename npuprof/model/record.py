@@ -33,6 +33,7 @@ class Family(_Part):
 class TargetInfo(_Part):
     """What really ran, as the target found it on the running system.
 
+    `pack` is what a server said of the pack it imported.
     `parity_means` says what agreement is, where that is not tokens and states; `floor_ms` is a no-op launch's median, and
     `wait_cost_ms` what waiting costs on a launch that is over.
     """
@@ -45,6 +46,7 @@ class TargetInfo(_Part):
     on_npu: bool = False
     waiting: str | None = None
     model: str | None = None
+    pack: dict[str, Any] | None = None
     parity_means: str | None = None
     floor_ms: float | None = None
     wait_cost_ms: float | None = None

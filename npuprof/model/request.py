@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -29,6 +30,9 @@ class Request(BaseModel):
     reason: str = ""
     plan: str | None = None
     launch_stamps: bool = False
+    url: str | None = None
+    log: str | None = None
+    spawn: str | None = None
     require_power_mode: Literal["default", "powersaver", "balanced", "performance", "turbo"] | None = None
 
     @model_validator(mode="after")
@@ -36,6 +40,32 @@ class Request(BaseModel):
         if (self.target == "xrt") != (self.plan is not None):
             raise ValueError("plan: the target xrt needs a pass plan, and only that one takes it")
         return self
+
+    @model_validator(mode="after")
+    def _url_with_serve(self) -> Request:
+        if (self.target == "serve") != (self.url is not None):
+            raise ValueError("url: the target serve needs the server's URL, and only that one takes it")
+        if self.target != "serve" and (self.log or self.spawn):
+            raise ValueError("log: only the target serve has a log or is spawned")
+        if self.log == "stderr" and not self.spawn:
+            raise ValueError("log: stderr is that of a server which --spawn starts")
+        return self
+
+    @field_validator("url")
+    @classmethod
+    def _no_credentials(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"https?://[^/\s]", value):
+            raise ValueError("must begin with http:// or https://")
+        if value is not None and "@" in value.split("/")[2]:
+            raise ValueError("must not carry credentials; set NPUPROF_API_KEY instead")
+        return value
+
+    @field_validator("log")
+    @classmethod
+    def _log(cls, value: str | None) -> str | None:
+        if value is not None and value != "stderr" and not re.match(r"(file|journal|unix|fifo):.", value):
+            raise ValueError("must be file:PATH, journal:UNIT, unix:PATH, fifo:PATH, or stderr with --spawn")
+        return value
 
     @field_validator("rows", "start")
     @classmethod
@@ -55,8 +85,8 @@ class Request(BaseModel):
     @classmethod
     def _target(cls, value: str) -> str:
         module, colon, factory = value.partition(":")
-        if value in ("reference", "xrt") or (
+        if value in ("reference", "xrt", "serve") or (
             colon and factory.isidentifier() and all(map(str.isidentifier, module.split(".")))
         ):
             return value
-        raise ValueError("must be reference, xrt or MODULE:FACTORY")
+        raise ValueError("must be reference, xrt, serve or MODULE:FACTORY")

@@ -13,6 +13,8 @@ from npuprof.render.table import condition_table
 from npuprof.render.text import digits3, ms, printable
 from npuprof.render.view import rows_of
 from npuprof.render.window import window_lines
+from npuprof.stats.order import median
+from npuprof.stats.serve import offsets
 
 
 class Report:
@@ -25,6 +27,8 @@ class Report:
         say = self._say
         say(f"npuprof {record.provenance.get('npuprof')}  run {record.id}  {record.created}")
         simulated = "  [simulated]" if record.target.simulated else ""
+        for line in _import(record):
+            say(line)
         say(f"target  {record.target.device}{simulated}")
         say(f"        {record.target.backend}")
         say(_host(record))
@@ -45,6 +49,13 @@ class Report:
     def _say(self, text: str) -> None:
         # Lines stay whole where programs read them; a terminal gets them wrapped at words.
         self._console.print(Text(printable(text)), soft_wrap=not self._console.is_terminal)
+
+
+def _import(record: Record) -> list[str]:
+    """What the server said of its pack stands first: numbers of a half-imported pack are of nothing."""
+    if record.target.kind != "serve" or record.target.pack is None:
+        return []
+    return [record.target.pack.get("import_line") or "import not seen"]
 
 
 def _host(record: Record) -> str:
@@ -76,6 +87,16 @@ def _checks(record: Record) -> list[str]:
         f"parity  {parity_text(record.parity, record.target.parity_means)}",
         f"series  {series_text(s)}",
     ]
+    between = offsets(record.passes)
+    if between:
+        spread = f"{ms(min(between))} to {ms(max(between))}"
+        lines.append(f"twice   client's wall minus the server's: median {ms(median(between))} ms ({spread})")
+    if "prefill" in {p.kind for p in record.passes if p.rows > 1}:
+        lines.append(
+            "passes  are prefills: the LM head may run for the last row only, so they may understate a verify pass"
+        )
+    if record.target.kind == "serve" and record.target.pack is None:
+        lines.append("source  no pass lines: only wall times are known, no term is")
     if record.target.floor_ms is not None:
         cost = f", waiting on one that is over {ms(record.target.wait_cost_ms)} ms"
         lines.insert(0, f"floor   a no-op launch takes {ms(record.target.floor_ms)} ms{cost} ({record.target.waiting})")

@@ -7,7 +7,8 @@ from math import isclose
 from typing import Any
 
 from npuprof.model.passes import Pass
-from npuprof.model.record import Ending, Parity, Record, Snapshots, Summary, Trust
+from npuprof.model.record import Ending, Parity, Record, Snapshots, Summary, TargetInfo, Trust
+from npuprof.stats.serve import serve_reasons
 from npuprof.stats.summarise import stability_of, summarise
 from npuprof.stats.trust import campaign_reasons, trust_of
 from npuprof.stats.window import window_reasons
@@ -19,13 +20,14 @@ def derive(
     seed: int,
     parity: Parity,
     ending: Ending,
-    on_npu: bool,
+    target: TargetInfo,
     snapshots: Snapshots,
 ) -> tuple[Summary, Trust]:
     """Summary and trust of a campaign; the window's evidence counts for a target on an NPU."""
     series = stability_of(passes, seed)
     reasons = campaign_reasons(passes, parity, ending, series)
-    if on_npu:
+    reasons += serve_reasons(target, passes)
+    if target.on_npu:
         reasons += window_reasons(snapshots, passes)
     return summarise(passes, starts, series), trust_of(reasons)
 
@@ -38,7 +40,7 @@ def rederive(record: Record) -> tuple[Summary, Trust]:
         record.seed,
         record.parity,
         record.ending,
-        record.target.on_npu,
+        record.target,
         record.snapshots,
     )
 

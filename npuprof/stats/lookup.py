@@ -25,6 +25,11 @@ class Found:
     kind: str
     head_rows: int | None
 
+    @property
+    def may_understate(self) -> bool:
+        """A prefill may compute the LM head for fewer rows than a verify pass needs."""
+        return self.kind == "prefill" and (self.head_rows is None or self.head_rows < self.rows)
+
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -43,12 +43,18 @@ def campaign_reasons(passes: Sequence[Pass], parity: Parity, ending: Ending, ser
         reasons.append(Reason(code="nothing_measured", text="no pass was measured", affects="all"))
     else:
         reasons += stability_reasons(series)
-    negative = [p for p in passes if p.phase == "measure" and p.rest_ms is not None and rest_is_negative(p.rest_ms)]
+    negative = [p for p in passes if p.phase == "measure" and p.rest_ms is not None and _overdrawn(p, p.rest_ms)]
     if negative:
         worst = min(negative, key=lambda p: p.rest_ms or 0.0)
         text = f"{len(negative)} passes have terms that exceed their wall, pass {worst.seq} by {-(worst.rest_ms or 0):.3f} ms"
         reasons.append(Reason(code="negative_rest", text=text, affects="all"))
     return reasons
+
+
+def _overdrawn(p: Pass, rest_ms: float) -> bool:
+    """Terms beyond the wall: by more than 1 us for stamps, by more than its printed digits explain for a server's line."""
+    consistent = p.extra.get("consistent")
+    return rest_is_negative(rest_ms) if consistent is None else rest_ms < 0 and not consistent
 
 
 def _ended(how: str) -> str:

@@ -60,8 +60,8 @@ def make_record(
     agreed = parity or Parity(checked=False, agreed=False, ties=0, detail="the fake has no way to check it")
     end = ending or Ending(how="done", rounds_planned=6, rounds_done=6)
     snapshots = more.get("snapshots", Snapshots())
-    on_npu = more["target"].on_npu if "target" in more else False
-    summary, trust = derive(passes, starts, 1, agreed, end, on_npu, snapshots)
+    target = more.get("target", TargetInfo(kind="fake", device="fake device", backend="fake", simulated=True))
+    summary, trust = derive(passes, starts, 1, agreed, end, target, snapshots)
     values: dict[str, Any] = {
         "id": ID,
         "created": "2026-11-10T15:02:11.000Z",

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
@@ -51,6 +52,8 @@ def make_app(engine: Engine) -> FastAPI:
     """One request at a time: the others wait for their turn."""
     app = FastAPI(title="npuprof reference server", description=DEVICE)
     turn = asyncio.Lock()
+    # One thread for the model: a step whose client has left still ends before the next request's first.
+    thread = ThreadPoolExecutor(1, "reference-model")
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -84,7 +87,7 @@ def make_app(engine: Engine) -> FastAPI:
             raise Refused("this server is greedy: temperature must be 0")
         prompt = tokenize(body.prompt) if isinstance(body.prompt, str) else body.prompt
         engine.check(prompt, body.max_tokens)
-        run = _Completion(engine, body, prompt)
+        run = _Completion(engine, thread, body, prompt)
         if body.stream:
             return StreamingResponse(_events(run, turn), media_type="text/event-stream")
         async with turn:
@@ -99,8 +102,9 @@ def make_app(engine: Engine) -> FastAPI:
 class _Completion:
     """One request's state: what was chosen, and why it ended."""
 
-    def __init__(self, engine: Engine, body: CompletionRequest, prompt: Sequence[int]) -> None:
+    def __init__(self, engine: Engine, thread: Executor, body: CompletionRequest, prompt: Sequence[int]) -> None:
         self._engine = engine
+        self._thread = thread
         self._body = body
         self._prompt = list(prompt)
         self._stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
@@ -114,7 +118,8 @@ class _Completion:
     async def pieces(self) -> AsyncIterator[Choice]:
         """The tokens as they are chosen; the model works in a thread, and between two tokens others may be heard."""
         every = self._body.echo and self._body.logprobs is not None
-        self.cached, logits = await asyncio.to_thread(self._engine.begin, self._prompt, every)
+        loop = asyncio.get_running_loop()
+        self.cached, logits = await loop.run_in_executor(self._thread, self._engine.begin, self._prompt, every)
         if every:
             self._echoed = self._of_prompt(logits)
         top = self._body.logprobs or 0
@@ -124,7 +129,7 @@ class _Completion:
             yield choice
             if self._stopped() or n + 1 == self._body.max_tokens:
                 return
-            logits = await asyncio.to_thread(self._engine.step, choice.token)
+            logits = await loop.run_in_executor(self._thread, self._engine.step, choice.token)
 
     def _of_prompt(self, logits: Logits) -> list[Choice]:
         """The evaluated rows' own log probabilities: token i is judged by the logits of the row before it."""

@@ -1,0 +1,86 @@
+"""Prompts of an exact number of tokens, of which an exact number is not in the server's cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from npuprof.errors import DeviceProblem
+from npuprof.targets.serve.client import Client, Prompt, Rejected
+
+_WORDS = (
+    "red",
+    "blue",
+    "old",
+    "new",
+    "big",
+    "cold",
+    "fast",
+    "long",
+    "dark",
+    "warm",
+    "wet",
+    "dry",
+    "soft",
+    "hard",
+    "deep",
+    "high",
+)
+_LOW, _HIGH = 300, 4000
+_TRIALS = 12
+
+
+class Prompts:
+    """`make(start, rows)` gives a prompt whose first `start` tokens are always the same and whose others never were.
+
+    As token ids where the server takes them, else as words whose number of tokens is learnt.
+    """
+
+    def __init__(self, client: Client, seed: int = 1) -> None:
+        self._client = client
+        self._random = Random(seed)
+        self._top = min(_HIGH, int(client.meta.get("n_vocab") or _HIGH))
+        self.how = ""
+        self._as_ids = self._takes_ids()
+
+    def _takes_ids(self) -> bool:
+        try:
+            self._client.complete(self._ids(2), 1)
+        except Rejected as e:
+            if e.status not in (400, 415, 422):
+                raise
+            self.how = "words, counted by /tokenize" if self._client.tokenize("red blue") else "words, counted by trial"
+            return False
+        self.how = "token ids"
+        return True
+
+    def _ids(self, n: int) -> list[int]:
+        return [self._random.randrange(_LOW, self._top) for _ in range(n)]
+
+    def _prefix(self, start: int) -> list[int]:
+        fixed = Random(0)
+        return [fixed.randrange(_LOW, self._top) for _ in range(start)]
+
+    def make(self, start: int, rows: int, rows_of: Callable[[Prompt], int] | None = None) -> Prompt:
+        """`rows_of` tells, by trial, how many rows a prompt has; needed where nothing else counts them."""
+        if self._as_ids:
+            return [*self._prefix(start), *self._ids(rows)]
+        fixed = Random(0)
+        words = [fixed.choice(_WORDS) for _ in range(start)] + [self._random.choice(_WORDS) for _ in range(rows)]
+        return self._fitted(words, start + rows, rows_of)
+
+    def _fitted(self, words: list[str], wanted: int, rows_of: Callable[[Prompt], int] | None) -> str:
+        """Words added or dropped at the end until the count is right."""
+        for _ in range(_TRIALS):
+            text = " ".join(words)
+            tokens = self._client.tokenize(text)
+            have = len(tokens) if tokens is not None else rows_of(text) if rows_of is not None else len(words)
+            if have == wanted:
+                return text
+            if have > wanted and len(words) > 1:
+                words = words[: max(1, len(words) - (have - wanted))]
+            else:
+                words += [self._random.choice(_WORDS) for _ in range(wanted - have)]
+        raise DeviceProblem(
+            f"no prompt of exactly {wanted} tokens was found; the server takes neither ids nor has /tokenize"
+        )
