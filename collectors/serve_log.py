@@ -23,10 +23,12 @@ from typing import IO
 from npuprof.lines import LineProfile, Unreadable, scan
 from npuprof.model.passes import PassLine
 
-_POLL_S = 0.02
+_POLL_S = 0.04
 _CHUNK = 1 << 16
 _IMPORT = re.compile(r"import: incomplete (\d{1,9}) \|[^\n]*")
 _KEEP = 4096
+_NEEDLES = (b"[bs]", b"wall", b"import: ", b"\x1b", b"{")
+"""Without one of these a stretch of log holds nothing for us; a line profile can have any."""
 
 Chunks = Iterator[bytes]
 
@@ -70,6 +72,8 @@ class ServeLog:
 
     def close(self) -> None:
         self._ended.set()
+        # The standard error of a server that still runs has no end yet; every other source notices.
+        self._thread.join(1 if self.source != "stderr" else 0)
 
     def _follow(self, chunks: Chunks) -> None:
         for chunk in chunks:
@@ -81,6 +85,8 @@ class ServeLog:
                 self._partial = self._partial[-_CHUNK:]
 
     def _read(self, text: bytes, now: int) -> None:
+        if not self._profiles and not any(n in text for n in _NEEDLES):
+            return
         self._look_back(text)
         for line in scan(io.BytesIO(text), self._profiles, bs=self._bs):
             self._seen.put(Seen(now, line))
@@ -186,8 +192,8 @@ def _journal(unit: str, ended: threading.Event, back: Callable[[bytes], None]) -
     def chunks() -> Chunks:
         assert process.stdout is not None
         threading.Thread(target=_kill_after, args=(ended, process), daemon=True).start()
-        yield from _pipe(process.stdout)
-        process.wait()
+        with process:
+            yield from _pipe(process.stdout)
 
     return chunks()
 

@@ -101,7 +101,7 @@ class Handler(BaseHTTPRequestHandler):
         if body.get("stream"):
             self.stream(body["max_tokens"])
             return
-        usage = {"completion_tokens": 1, "prompt_tokens": rows}
+        usage = {"completion_tokens": 1} if SCRIPT.get("uncounted") else {"completion_tokens": 1, "prompt_tokens": rows}
         self.answer(200, {"choices": [{"text": "x", "logprobs": None, "finish_reason": "length"}], "usage": usage})
 
     def stream(self, tokens: int) -> None:

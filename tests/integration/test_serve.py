@@ -287,7 +287,11 @@ def test_the_key_is_sent_and_never_kept(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("script", "how"),
-    [({"ids": False}, "words, counted by /tokenize"), ({"ids": False, "tokenize": False}, "words, counted by trial")],
+    [
+        ({"ids": False}, "words, counted by /tokenize"),
+        ({"ids": False, "tokenize": False}, "words, counted by trial"),
+        ({"ids": False, "tokenize": False, "uncounted": True}, "words, counted by trial"),
+    ],
 )
 def test_prompts_of_exactly_so_many_tokens(place: Place, script: dict[str, Any], how: str) -> None:
     done = place.run("--rows", "5", "--repeats", "3", spawn=place.script(**script))

@@ -40,11 +40,20 @@ class Answer:
         return found if isinstance(found, dict) else {}
 
     @property
-    def cached_tokens(self) -> int | None:
-        usage = self.body.get("usage") or {}
-        details = usage.get("prompt_tokens_details") or {}
-        cached = details.get("cached_tokens", self.timings.get("cache_n"))
-        return cached if isinstance(cached, int) else None
+    def prompt_tokens(self) -> int | None:
+        """All of the prompt's tokens, by the server's usage."""
+        given = (self.body.get("usage") or {}).get("prompt_tokens")
+        return given if isinstance(given, int) else None
+
+    @property
+    def rows(self) -> int | None:
+        """How many of them it evaluated: llama.cpp's timings, else usage less what was cached (vLLM and others)."""
+        evaluated = self.timings.get("prompt_n")
+        if isinstance(evaluated, int):
+            return evaluated
+        details = (self.body.get("usage") or {}).get("prompt_tokens_details") or {}
+        cached = details.get("cached_tokens")
+        return self.prompt_tokens - cached if self.prompt_tokens is not None and isinstance(cached, int) else None
 
     def prompt_logprobs(self) -> int:
         """How many of the prompt's own tokens the answer gives log probabilities for."""

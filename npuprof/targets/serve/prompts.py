@@ -61,20 +61,20 @@ class Prompts:
         fixed = Random(0)
         return [fixed.randrange(_LOW, self._top) for _ in range(start)]
 
-    def make(self, start: int, rows: int, rows_of: Callable[[Prompt], int] | None = None) -> Prompt:
-        """`rows_of` tells, by trial, how many rows a prompt has; needed where nothing else counts them."""
+    def make(self, start: int, rows: int, count: Callable[[Prompt], int]) -> Prompt:
+        """`count` tells, by trial, how many tokens a prompt has; used where neither ids nor /tokenize are to be had."""
         if self._as_ids:
             return [*self._prefix(start), *self._ids(rows)]
         fixed = Random(0)
         words = [fixed.choice(_WORDS) for _ in range(start)] + [self._random.choice(_WORDS) for _ in range(rows)]
-        return self._fitted(words, start + rows, rows_of)
+        return self._fitted(words, start + rows, count)
 
-    def _fitted(self, words: list[str], wanted: int, rows_of: Callable[[Prompt], int] | None) -> str:
+    def _fitted(self, words: list[str], wanted: int, count: Callable[[Prompt], int]) -> str:
         """Words added or dropped at the end until the count is right."""
         for _ in range(_TRIALS):
             text = " ".join(words)
             tokens = self._client.tokenize(text)
-            have = len(tokens) if tokens is not None else rows_of(text) if rows_of is not None else len(words)
+            have = len(tokens) if tokens else count(text)
             if have == wanted:
                 return text
             if have > wanted and len(words) > 1:

@@ -72,7 +72,7 @@ class ServeTarget:
     def _gives_all_logits(self) -> bool:
         """Does the server give log probabilities for every row of a prompt? Then its passes compute the head for all."""
         try:
-            return self._client.complete(self._prompts.make(0, 4), 1, every=True).prompt_logprobs() >= 4
+            return self._client.complete(self._prompts.make(0, 4, self._count), 1, every=True).prompt_logprobs() >= 4
         except DeviceProblem:
             return False
 
@@ -86,9 +86,22 @@ class ServeTarget:
         """The server's cache holds the first `start` tokens; the prompt's others are new to it."""
         self._rows, self._start = rows, start
         if start:
-            self._client.complete(self._prompts.make(start, 1), 1)
-        self._prompt = self._prompts.make(start, rows)
+            self._client.complete(self._prompts.make(start, 1, self._count), 1)
+        self._prompt = self._prompts.make(start, rows, self._count)
         self._drain()
+
+    def _count(self, prompt: Prompt) -> int:
+        """How many tokens a prompt has, by trial: the server's usage, else the M and start of the line that it logs."""
+        self._drain()
+        answer = self._client.complete(prompt, 1)
+        if answer.prompt_tokens is not None:
+            return answer.prompt_tokens
+        seen = self._lines.take(_LINE_WITHIN_S) if self._lines is not None else None
+        if seen is None or not isinstance(seen.line, PassLine):
+            raise DeviceProblem(
+                "the server counts no tokens: it takes no ids, has no /tokenize, gives no usage, logs no line"
+            )
+        return int(seen.line.start + seen.line.rows)
 
     def run_step(self) -> Timing:
         return self._by_line() if self._lines is not None else self._step_by_stream()
@@ -176,12 +189,11 @@ class ServeTarget:
     def _pass_by_client(self) -> Timing:
         """The server's own prompt time where it gives one (llama.cpp), else the time to the first token, HTTP included."""
         answer = self._client.complete(self._prompt, 1, stream=True)
-        timings = answer.timings
-        rows = timings.get("prompt_n")
+        timings, rows = answer.timings, answer.rows
         hidden = None
-        if isinstance(rows, int) and rows != self._rows:
+        if rows is not None and rows != self._rows:
             hidden = (
-                f"the server ran {rows} rows of {self._rows}: a cached prefix hid the others, or a limit split them"
+                f"the server ran {rows} rows of {self._rows}: its cache held more or less than {self._start} tokens"
             )
         first = answer.token_ns[0] if answer.token_ns else answer.end_ns
         extra: dict[str, Any] = {
