@@ -25,7 +25,7 @@ from npuprof.model.passes import PassLine
 
 _POLL_S = 0.04
 _CHUNK = 1 << 16
-_IMPORT = re.compile(r"import: incomplete (\d{1,9}) \|[^\n]*")
+_IMPORT = re.compile(r"import: incomplete \d{1,9} \|[^\n]*")
 _KEEP = 4096
 _NEEDLES = (b"[bs]", b"wall", b"import: ", b"\x1b", b"{")
 """Without one of these a stretch of log holds nothing for us; a line profile can have any."""
@@ -96,12 +96,6 @@ class ServeLog:
         if at >= 0:
             found = _IMPORT.match(text[at : at + _KEEP].decode("utf-8", "replace"))
             self._import = found[0].strip() if found else self._import
-
-
-def incomplete_imports(line: str) -> int:
-    """How much of the import is incomplete, by its own count."""
-    found = _IMPORT.match(line)
-    return int(found[1]) if found else 0
 
 
 def _open(source: str, stderr: IO[bytes] | None, ended: threading.Event, back: Callable[[bytes], None]) -> Chunks:

@@ -34,12 +34,6 @@ class DeviceHung(DeviceProblem):
     """A launch did not end within its deadline and is still in flight: its process must leave without running destructors."""
 
 
-class NotTrusted(NpuprofError):
-    """Something was measured, and it must not be believed."""
-
-    exit_code = NOT_TRUSTED
-
-
 class Busy(NpuprofError):
     """The hold was not obtained in the time given."""
 

@@ -29,8 +29,3 @@ def digits3(value: float) -> str:
     """A ratio or rate: three decimals, trailing zeros dropped."""
     text = f"{value:.3f}".rstrip("0")
     return text.rstrip(".")
-
-
-def percent(share: float | None) -> str:
-    """A share as percent with one decimal; a dash for none."""
-    return "–" if share is None else f"{share * 100:.1f} %"

@@ -79,8 +79,10 @@ def test_dead_tickets_are_swept_and_numbers_rise(hold: Hold) -> None:
 
 def test_a_draft_left_by_a_killed_process_is_no_obstacle(hold: Hold) -> None:
     hold.take("x", 0).release()
-    (hold.directory / ".accel0.new").write_text("half")
+    draft = hold.directory / ".accel0.new"
+    draft.write_text("half")
     hold.take("y", 0).release()
+    assert not draft.exists()
 
 
 def test_devices_do_not_block_each_other(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from npuprof.render.finding import finding
 from npuprof.render.histogram import histogram
 from npuprof.render.lines import condition_lines, error_line
 from npuprof.render.report import parity_text
-from npuprof.render.text import digits3, ms, percent, printable
+from npuprof.render.text import digits3, ms, printable
 
 
 @given(st.text())
@@ -38,11 +38,6 @@ def test_milliseconds(value: float | None, text: str) -> None:
 @pytest.mark.parametrize(("value", "text"), [(0.5, "0.5"), (1.05, "1.05"), (4.0, "4"), (2.8221, "2.822"), (0.0, "0")])
 def test_ratios_drop_trailing_zeros(value: float, text: str) -> None:
     assert digits3(value) == text
-
-
-def test_percent() -> None:
-    assert percent(0.1234) == "12.3 %"
-    assert percent(None) == "–"
 
 
 def published() -> list[str]:
