@@ -81,6 +81,9 @@ def main(argv: list[str] | None = None) -> None:
         code: Any = cli.main(args, prog_name="npuprof", standalone_mode=False)
     except NpuprofError as e:
         code = _complain(str(e), e.exit_code, own)
+    except click.exceptions.NoArgsIsHelpError as e:
+        print(e.format_message())
+        code = USAGE
     except click.UsageError as e:
         hint = f"; see: {e.ctx.command_path} --help" if e.ctx is not None else ""
         code = _complain(e.format_message().rstrip(".") + hint, USAGE, own)

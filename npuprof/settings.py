@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from npuprof.errors import UsageProblem
 from npuprof.yamlfile import Loc, explain, load_yaml
@@ -23,6 +23,13 @@ class _Section(BaseModel):
 class HoldSettings(_Section):
     directory: Path
     command: list[Annotated[str, Field(min_length=1)]]
+
+    @field_validator("directory")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        if not value.is_absolute():
+            raise ValueError("must be an absolute path: there is one hold for the whole machine")
+        return value
 
 
 class CampaignSettings(_Section):

@@ -72,7 +72,7 @@ def read_text(line_no: int, line: str) -> Entry:
 
 def _is_tag(found: re.Match[str]) -> bool:
     """`host kernel: ` stands after a stamp; `amdxdna 0000:c5:00.1: ` may too, and is a device's tag."""
-    return "xdna" in found["host"]
+    return found["host"].startswith("amdxdna")
 
 
 def _syslog_stamp(found: re.Match[str]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable
+from math import isfinite
 from typing import Any
 
 from npuprof.campaign.clock import Clock
@@ -15,6 +16,17 @@ IDLE_LIMIT_S = 5.0
 """The driver suspends an idle device after 5 s; the pass after such a pause is a cold one."""
 
 _SUSPEND_NS = 100_000_000
+
+
+def _checked(timing: Timing) -> None:
+    """ValueError for stamps or terms that are no times: they must never become a number that looks like any other."""
+    stamps = (timing.at_ns, timing.end_ns)
+    if not all(type(t) is int for t in stamps) or timing.end_ns <= timing.at_ns:
+        raise ValueError(f"the target's stamps are no whole nanoseconds in order: {stamps}")
+    given = [*timing.terms.values(), timing.head_device_ms]
+    wrong = [t for t in given if t is not None and not (isinstance(t, int | float) and isfinite(t))]
+    if wrong:
+        raise ValueError(f"the target gave a term that is no number of milliseconds: {wrong[0]!r}")
 
 
 class Executor:
@@ -70,6 +82,7 @@ class Executor:
         boot, mono = self._clock.boottime_ns(), self._clock.monotonic_ns()
         timing = self._target.run_step() if visit.rows == 1 else self._target.run_pass()
         self._last_end = self._clock.boottime_ns()
+        _checked(timing)
         rose = {k: round(v - counted[k], 6) for k, v in self._counters().items() if k in counted and v > counted[k]}
         asleep = (self._last_end - boot) - (self._clock.monotonic_ns() - mono)
         reason = timing.void_reason or ("the machine was suspended during the pass" if asleep > _SUSPEND_NS else None)

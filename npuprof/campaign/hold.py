@@ -29,7 +29,7 @@ VARIABLE = "NPUPROF_HOLD"
 """Set for a command under the hold to DEVICE/NUMBER, so that a campaign inside it does not wait for its own parent."""
 
 _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
-_TICKET = re.compile(r"([A-Za-z0-9_-]+)\.(\d{12})\.ticket\Z")
+_TICKET = re.compile(r"([A-Za-z0-9_-]+)\.(\d{12,18})\.ticket\Z")
 _CLAIM_SIZE = 4096
 _REASON_LIMIT = 500
 
@@ -103,7 +103,7 @@ class Hold:
         try:
             while (ahead := self._live_below(number)) is not None:
                 path, others = ahead
-                if waiting is not None:
+                if waiting is not None and timeout != 0:
                     holder = self.status()[0]
                     if holder is not None:
                         waiting(holder, others)
@@ -228,13 +228,14 @@ class Hold:
 
     def _is_live(self, number: int) -> bool:
         try:
-            fd = os.open(self._path(number), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            # A stray FIFO must not make anybody wait.
+            fd = os.open(self._path(number), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return False
         except OSError as e:
             raise DeviceProblem(f"the ticket {self._path(number)} cannot be read: {e.strerror}") from e
         try:
-            return is_locked(fd)
+            return stat.S_ISREG(os.fstat(fd).st_mode) and is_locked(fd)
         finally:
             os.close(fd)
 

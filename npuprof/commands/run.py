@@ -72,6 +72,7 @@ def run(
     from npuprof.commands.evidence import evidence_for
     from npuprof.commands.request import make_request
     from npuprof.commands.watcher import watcher
+    from npuprof.render.text import printable
     from npuprof.store.runs import user_runs
 
     config = configuration(config_file)
@@ -108,6 +109,10 @@ def run(
         except OSError as e:
             problem = problem or UsageProblem(f"--out {out}: cannot be written: {e.strerror}; see: npuprof show latest")
     _print(outcome.record, as_json)
+    if problem is not None and as_json:
+        # The record is the one object on standard output; the problem is told beside it.
+        click.echo(f"npuprof: {printable(str(problem))}", err=True)
+        return problem.exit_code
     if problem is not None:
         raise problem
     if received:

@@ -66,7 +66,8 @@ def _where(rows: int, start: int) -> str:
 
 
 def _void(passes: Sequence[Pass]) -> list[Reason]:
-    void = Counter(p.condition for p in passes if p.phase == "void")
+    # Warm-ups and canaries have no round: one that failed costs no measured pass.
+    void = Counter(p.condition for p in passes if p.phase == "void" and p.round is not None)
     counted = Counter(p.condition for p in passes if p.phase == "measure")
     reasons = []
     for name, n in void.items():

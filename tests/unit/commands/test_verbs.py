@@ -78,7 +78,7 @@ def test_wrong_words(verb: Verb) -> None:
         (("run", "--rows", "2,x"), "must be whole numbers with commas"),
         (("run", "--rows", "1"), "--rows: Input should be greater than or equal to 2"),
         (("run", "--rows", "2,2"), "--rows: names the same value twice"),
-        (("run", "--target", "xyz"), "--target: must be reference or MODULE:FACTORY"),
+        (("run", "--target", "xyz"), "--target: must be reference, xrt, serve or MODULE:FACTORY"),
         (("run", "--repeats", "0"), "--repeats: "),
         (("run", "--out", "/no/such/folder/x"), "--out /no/such/folder/x: there is no folder"),
         (("run", "missing.yaml"), "missing.yaml: cannot be read: No such file"),
