@@ -92,7 +92,8 @@ def test_the_reference_server_from_its_standard_error(place: Place) -> None:
         assert p["line"].startswith("[bs] M=")
         assert f"start={p['start']:2d}" in p["line"]
         assert p["launches"] == 112
-    assert record["summary"]["cliff"]["first_costly_rows"] == 17
+    medians = {m: s["median_ms"] for m, s in record["summary"]["passes"].items()}
+    assert medians["17@0"] > 1.2 * medians["16@0"]
     assert "twice   client's wall minus the server's: median" in done.stdout
     [log] = (place.folder / "state/npuprof/runs").glob("*.log")
     assert "[bs] M=16" in log.read_text(), "the server's output is kept"
