@@ -23,18 +23,20 @@ def args(run: str, rows: int | None, k: int | None, start: int | None, as_json: 
     Example: npuprof args latest --k 4
     """
     from npuprof.render.text import ms, printable
+    from npuprof.stats.derive import contradictions
     from npuprof.stats.lookup import NotMeasured, look_up
 
     if (rows is None) == (k is None):
         raise UsageProblem("exactly one of --rows and --k is needed, as in: npuprof args latest --k 4")
     wanted = rows if rows is not None else (k or 0) + 1
     record = find(run)
+    trust, differs = contradictions(record)
     try:
         found = look_up(record, wanted, start)
     except NotMeasured as e:
         raise UsageProblem(f"{record.id}: {e}") from None
     if as_json:
-        print_json(found.as_dict() | {"trust": record.trust.model_dump()})
+        print_json(found.as_dict() | {"trust": trust.model_dump()})
     else:
         click.echo(f"--pass-ms {ms(found.pass_ms)} --step-ms {ms(found.step_ms)}")
     notes = [
@@ -44,8 +46,9 @@ def args(run: str, rows: int | None, k: int | None, start: int | None, as_json: 
         "the pass is a prefill, whose LM head may run for fewer rows than a verify pass needs: it may understate one"
         if found.may_understate
         else "",
-        *(f"not trusted: {r.text}" for r in record.trust.reasons),
+        *(f"not trusted: {r.text}" for r in trust.reasons),
+        *(f"not trusted: differs from its passes: {d}" for d in differs),
     ]
     for note in filter(None, notes):
         click.echo(f"npuprof: {printable(note)}", err=True)
-    return OK if record.trust.trusted else NOT_TRUSTED
+    return OK if trust.trusted and not differs else NOT_TRUSTED

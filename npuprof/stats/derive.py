@@ -50,6 +50,7 @@ def contradictions(record: Record) -> tuple[Trust, list[str]]:
     summary, trust = rederive(record)
     stated, derived = record.summary.model_dump(mode="json"), summary.model_dump(mode="json")
     differs = list(_differences(stated, derived, "summary"))
+    differs += [f"summary.passes.{key} (no such pass)" for key in stated["passes"] if key not in derived["passes"]]
     if (record.trust.absolute, record.trust.ratios) != (trust.absolute, trust.ratios):
         differs.append("trust")
     return trust, differs

@@ -249,6 +249,11 @@ def test_other_devices_with_the_same_words_never_count(device: str, text: str, t
     assert report_file(io.BytesIO(log.encode()), RULES)["count"] == 0
 
 
+@pytest.mark.parametrize("function", ["mailbox_init", "npu_probe", "solver_run", "aie_gnss_probe"])
+def test_functions_of_other_drivers_never_count(function: str) -> None:
+    assert classes(f"<3>[ 1.0] {function}: probe failed, ret -5") == ["not-npu"]
+
+
 def test_a_large_log_finds_its_needles_and_leaves_the_rest_out() -> None:
     noise = b"[ 1234.567890] usb 3-2: new high-speed USB device number 5\n"
     at = f"[ 2000.0] {ERROR}\n".encode()
