@@ -65,10 +65,15 @@ def _node(npu: Npu, root: Path) -> list[Check]:
         group = grp.getgrgid(npu.node.stat().st_gid).gr_name
     except (KeyError, OSError):
         group = "render"
-    mend = f"sudo usermod -aG {group} $USER, then log in again"
+    mend = f"sudo usermod -aG {group} $USER"
     return [
         firmware,
-        _check("node", "missing", f"{npu.node} cannot be opened by you; it belongs to group {group}", mend),
+        _check(
+            "node",
+            "missing",
+            f"{npu.node} cannot be opened by you; it belongs to group {group}, and a new login learns of it",
+            mend,
+        ),
     ]
 
 
@@ -96,15 +101,15 @@ def _memlock() -> Check:
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     if soft == resource.RLIM_INFINITY or soft >= _MEMLOCK_ENOUGH:
         return _check("memlock", "ok", "unlimited" if soft == resource.RLIM_INFINITY else f"{soft >> 20} MiB")
-    mend = "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/99-memlock.conf, then log in again"
-    return _check("memlock", "warn", f"{soft >> 20} MiB: buffers of a model need more", mend)
+    mend = "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/99-memlock.conf"
+    return _check("memlock", "warn", f"{soft >> 20} MiB: buffers of a model need more, after the next login", mend)
 
 
 def _log(root: Path) -> Check:
     try:
         source = open_source(root)
     except Unreadable as e:
-        return _check("kernel log", "missing", str(e), "sudo usermod -aG systemd-journal $USER, then log in again")
+        return _check("kernel log", "missing", str(e), "sudo usermod -aG systemd-journal $USER")
     return _check("kernel log", "ok", f"readable through the {source.name}")
 
 

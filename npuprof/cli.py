@@ -90,7 +90,7 @@ def main(argv: list[str] | None = None) -> None:
     except click.ClickException as e:
         code = _complain(e.format_message(), USAGE, own)
     except (KeyboardInterrupt, click.Abort):
-        code = _complain("interrupted", INTERRUPTED, [])
+        code = _complain("interrupted", INTERRUPTED, [a for a in own if a == "--json"])
     except Exception as e:  # noqa: BLE001 - the one place where a bug becomes exit code 1
         code = _complain(f"internal error: {type(e).__name__}: {e}; --debug shows where", INTERNAL, own)
     sys.exit(code if isinstance(code, int) else OK)

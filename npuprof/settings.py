@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from npuprof.errors import UsageProblem
+from npuprof.model.request import Rows
 from npuprof.yamlfile import Loc, explain, load_yaml
 
 MACHINE = Path("/etc/npuprof/config.yaml")
@@ -35,10 +36,10 @@ class HoldSettings(_Section):
 class CampaignSettings(_Section):
     """The defaults of `run`'s flags."""
 
-    rows: list[int]
-    repeats: int
-    steps: int
-    warmup: int
+    rows: list[Rows]
+    repeats: Annotated[int, Field(ge=1)]
+    steps: Annotated[int, Field(ge=1)]
+    warmup: Annotated[int, Field(ge=0)]
 
 
 class EvidenceSettings(_Section):
@@ -119,4 +120,4 @@ def _merge(
             _merge(into.setdefault(key, {}), value, here, file, lines, origins)
         else:
             into[key] = value
-            origins[".".join(map(str, here))] = f"{file}:{lines[here]}"
+            origins[".".join(map(str, here))] = f"{file}:{lines.get(here, 1)}"

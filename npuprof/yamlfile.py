@@ -25,6 +25,8 @@ def load_yaml(file: Path) -> tuple[dict[str, Any], dict[Loc, int]]:
     except UnicodeDecodeError as e:
         raise UsageProblem(f"{file}: is not UTF-8 text: byte {e.start}") from e
     try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
+            raise UsageProblem(f"{file}: has a YAML alias (*name); write the value out")
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
     except yaml.YAMLError as e:

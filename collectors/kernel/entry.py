@@ -39,8 +39,11 @@ _SYSLOG = re.compile(
 _HOST = re.compile(r"(?P<host>[\w.-]+) (?P<who>[\w.()/-]+)(?:\[\d+\])?: ")
 _BRACKET = re.compile(
     r"\[(?: *(?P<mono>\d+\.\d+)(?: <[ \d.+]+>)?|(?P<clock>\d\d:\d\d:\d\d)|\w{3} (?P<date>\w{3} +\d+ \d\d:\d\d:\d\d \d{4})"
-    r"| *[TC]\d*)\] ?"
+    # dmesg -H: the minute, then only what went by since.
+    r"| *[TC]\d*|\w{3} ?\d+ \d\d:\d\d| *\+\d+\.\d+)\] ?"
 )
+_BURIED = re.compile(r"(?<![\w.=\"'])amdxdna [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: ")
+"""The driver's tag behind a prefix of some other form (grep -n, quotes, other languages' dates)."""
 _DYNDBG = re.compile(r"amdxdna:\w+:\d+: ")
 
 
@@ -65,6 +68,8 @@ def read_text(line_no: int, line: str) -> Entry:
         kern, text = kern and found["who"] == "kernel", text[found.end() :]
     while found := _BRACKET.match(text):  # rsyslog keeps the kernel's own stamp; printk may add the caller
         stamp, marked, text = _bracket_stamp(found, stamp), True, text[found.end() :]
+    if not marked and (found := _BURIED.search(text)):
+        text = text[found.start() :]
     if found := _DYNDBG.match(text):
         level, text = 7, text[found.end() :]
     return Entry(line_no, text, stamp, level, None, marked, kern)

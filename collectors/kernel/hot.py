@@ -25,13 +25,13 @@ _BLOCK = (b"BUG: ", b"Oops", b"general protection", b"WARNING: ", b"cut here")
 _CHUNK = 1 << 20
 _LONGEST = 1 << 16
 _AFTER = 3
-_AFTER_BLOCK = 120
+_AFTER_BLOCK = 260
 
 
 def hot_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes] | int]:
     """`(line number, line)` for a line with a needle and those after it; a whole number for that many lines passed over.
 
-    A needle is followed by 3 lines, which may be wrapped off it, the start of a trace by 120. Of a log under 1 MiB every
+    A needle is followed by 3 lines, which may be wrapped off it, the start of a trace by 260. Of a log under 1 MiB every
     line is given. Memory is that of a chunk.
     """
     line_no = 0

@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from npuprof.campaign.hold import Held
 from npuprof.campaign.schedule import Visit
 from npuprof.errors import Busy, DeviceProblem, NpuprofError, UsageProblem
-from npuprof.model.passes import Pass, Terms
+from npuprof.model.passes import Pass
 from npuprof.model.record import TargetInfo
 from npuprof.model.request import Request
 
 _PATIENCE_S = 120.0
+_PASS = TypeAdapter(Pass)
 
 
 class TimedProcess:
@@ -81,8 +84,12 @@ class TimedProcess:
         """The passes of these visits as they end; stops early after `stop`."""
         self.send({"do": "visits", "visits": [v.as_dict() for v in visits]})
         while (report := self._read())["event"] == "pass":
-            data = report["measured"]
-            yield Pass(**{**data, "terms": Terms(**data["terms"])})
+            try:
+                yield _PASS.validate_python(report["measured"])
+            except ValidationError as e:
+                first = e.errors()[0]
+                where = ".".join(map(str, first["loc"]))
+                raise DeviceProblem(f"the target gave a pass that cannot be kept: {where}: {first['msg']}") from None
 
     def stop(self) -> None:
         """The pass that is running is the last one."""

@@ -25,8 +25,8 @@ class Request(BaseModel):
     warmup: Annotated[int, Field(ge=0, le=10_000)] = 2
     find_cliff: bool = False
     seed: Annotated[int, Field(ge=0)] | None = None
-    budget: Annotated[float, Field(gt=0)] | None = None
-    hold_timeout: Annotated[float, Field(ge=0)] | None = None
+    budget: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    hold_timeout: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     reason: str = ""
     plan: str | None = None
     launch_stamps: bool = False
@@ -65,6 +65,17 @@ class Request(BaseModel):
     def _log(cls, value: str | None) -> str | None:
         if value is not None and value != "stderr" and not re.match(r"(file|journal|unix|fifo):.", value):
             raise ValueError("must be file:PATH, journal:UNIT, unix:PATH, fifo:PATH, or stderr with --spawn")
+        return value
+
+    @field_validator("*")
+    @classmethod
+    def _text(cls, value: object) -> object:
+        """A record must be able to hold what was asked: bytes that are no text come as lone surrogates."""
+        if isinstance(value, str) and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise ValueError("is not UTF-8 text") from None
         return value
 
     @field_validator("rows", "start")

@@ -29,11 +29,11 @@ def _condition(name: str, c: ConditionFigures) -> str:
 def _ratio(r: Comparison) -> str:
     head = f"{r.of} / {r.to}"
     if r.ratio is None:
-        return f"{head}  no round has both  {r.verdict}"
+        return f"{head}  no block of both  {r.verdict}"
     if r.ratio.low is None or r.ratio.high is None or r.ratio.coverage is None:
         return f"{head} {digits3(r.ratio.value)}  no interval under 3 blocks ({r.ratio.blocks})  {r.verdict}"
     ends = f"[{digits3(r.ratio.low)}, {digits3(r.ratio.high)}] {r.ratio.coverage * 100:.1f} %"
-    return f"{head} {digits3(r.ratio.value)}  {ends}  {r.ratio.blocks} ABBA blocks  {_verdict(r)}"
+    return f"{head} {digits3(r.ratio.value)}  {ends}  {r.ratio.blocks} blocks  {_verdict(r)}"
 
 
 def _verdict(r: Comparison) -> str:

@@ -6,6 +6,9 @@ from npuprof.model.record import PassSummary, Record, Trust
 from npuprof.render.lines import ratio_text
 from npuprof.render.text import digits3
 
+_TELLING = 1.25
+"""High end over low end of a ratio's interval, up to which it could have shown a pass that costs a quarter more."""
+
 
 def finding(record: Record) -> str:
     """What a pass of k+1 rows costs in steps, up to which M, what it is beyond, and whether that is trusted."""
@@ -34,8 +37,20 @@ def finding(record: Record) -> str:
         jump = f"from M={first} on it costs {_cost(summary)}: the cliff is between {cliff.last_cheap_rows} and {first} rows"
         parts.append(jump)
     elif cheap:
-        parts.append("no cliff was found among the rows measured")
+        parts.append(_no_cliff(cheap))
     return f"{record.target.device}: {'; '.join(parts)}; {trusted}."
+
+
+def _no_cliff(passes: list[tuple[int, PassSummary]]) -> str:
+    """Not having found a cliff says something only where the intervals are narrow enough to have shown one."""
+    wide = [
+        (r.high / r.low, m, r) for m, s in passes if (r := s.ratio_to_step) and r.low is not None and r.high is not None
+    ]
+    width, rows, ratio = max(wide, default=(1.0, 0, None), key=lambda w: w[0])
+    if ratio is None or width <= _TELLING:
+        return "no cliff was found among the rows measured"
+    ends = f"[{digits3(ratio.low or 0)}, {digits3(ratio.high or 0)}]"
+    return f"whether there is a cliff cannot be decided, with intervals as wide as {ends} at M={rows}"
 
 
 def _trusted(trust: Trust) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from npuprof.model.record import Class, Drift, Interval, Ratio, Trust
+from npuprof.model.record import Class, Drift, Interval, Ratio, Reason, Trust
 from npuprof.stats.judge import Verdict, judge, need_blocks
 from npuprof.stats.order import median, median_interval
 from npuprof.stats.outliers import outliers
 from npuprof.stats.paired import differences, ratio_of
-from npuprof.stats.samples import Sample, by_condition, round_series, stability, stability_reasons
+from npuprof.stats.samples import Sample, by_condition, interleaved, round_series, stability, stability_reasons
 from npuprof.stats.trust import trust_of
 
 
@@ -85,11 +85,17 @@ def compare(samples: Sequence[Sample], to: str) -> Figures:
             [group[i].seq for i in outliers(walls)],
         )
     base = round_series(groups, to)
-    series = {name: differences(round_series(groups, name), base) for name in groups if name != to}
+    apart = [name for name in groups if name != to and not interleaved(groups[name], groups[to])]
+    series = {name: differences(round_series(groups, name), base) for name in groups if name not in (to, *apart)}
     verdicts = judge(series)
     ratios = [
         Comparison(name, to, ratio_of(d), verdicts[name], need_blocks(d) if verdicts[name] == "undecided" else None)
         for name, d in series.items()
     ]
+    ratios += [Comparison(name, to, None, "undecided", None) for name in apart]
     found = stability(samples)
-    return Figures(conditions, found.series, found.drift, ratios, trust_of(stability_reasons(found)))
+    reasons = stability_reasons(found)
+    if apart:
+        text = f"rounds of {', '.join(apart)} and {to} overlap by their seq: they ran one after the other and make no blocks"
+        reasons.append(Reason(code="not_interleaved", text=text, affects="all"))
+    return Figures(conditions, found.series, found.drift, ratios, trust_of(reasons))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from npuprof.model.record import Class, Drift, Reason
 from npuprof.stats import drift
@@ -114,6 +115,16 @@ def stability_reasons(found: Stability) -> list[Reason]:
         return []
     text = found.drift.detail or found.series
     return [Reason(code=found.series, text=f"{text}: milliseconds are not comparable across it", affects="absolute")]
+
+
+def interleaved(a: Sequence[Sample], b: Sequence[Sample]) -> bool:
+    """Is each round of the two over, by their seq, before the next one of them begins? Only then is a round a block."""
+    spans: dict[int, tuple[int, int]] = {}
+    for s in (*a, *b):
+        low, high = spans.get(s.round, (s.seq, s.seq))
+        spans[s.round] = min(low, s.seq), max(high, s.seq)
+    ordered = sorted(spans.values())
+    return all(before[1] < after[0] for before, after in pairwise(ordered))
 
 
 def round_series(samples: Mapping[str, Sequence[Sample]], name: str) -> dict[int, list[float]]:

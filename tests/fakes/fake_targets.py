@@ -65,6 +65,26 @@ class OnNpu(Quick):
         return super().describe().model_copy(update={"on_npu": True})
 
 
+class Untyped(Quick):
+    """Gives what cannot be kept."""
+
+    def run_pass(self) -> Timing:
+        timing = super().run_pass()
+        return Timing(timing.at_ns, timing.end_ns, launches="many" if self.count > 6 else 1)  # type: ignore[arg-type]
+
+    run_step = run_pass
+
+
+class Timeless(Quick):
+    """Its stamps are no times."""
+
+    def run_pass(self) -> Timing:
+        timing = super().run_pass()
+        return timing if self.count < 6 else Timing(timing.at_ns, float("nan"))  # type: ignore[arg-type]
+
+    run_step = run_pass
+
+
 class Stuck(Quick):
     """Its seventh run takes 30 s."""
 
@@ -123,6 +143,14 @@ def slow() -> Slow:
 
 def on_npu() -> OnNpu:
     return OnNpu()
+
+
+def untyped() -> Untyped:
+    return Untyped()
+
+
+def timeless() -> Timeless:
+    return Timeless()
 
 
 def stuck() -> Stuck:

@@ -53,7 +53,7 @@ def find_pyxrt(root: Path = Path("/")) -> Found:
         return Found([], libraries, f"pyxrt for Python {OWN}, on the Python path")
     candidates = sorted({p for place in _PYXRT_PLACES for p in root.glob(f"{place}/pyxrt*.so")})
     if not candidates and ("No module named 'pyxrt'" in trial or "has no attribute 'device'" in trial):
-        mend = "sudo apt-get install python3-xrt, or build XRT with its Python binding"
+        mend = "sudo apt-get install python3-xrt"
         return Found([], libraries, "", "no pyxrt was found", mend)
     tags = {p: m[1] if (m := re.search(r"cpython-(\d+)", p.name)) else "" for p in candidates}
     fitting = [p for p, t in tags.items() if t in ("", OWN.replace(".", ""))]
@@ -123,7 +123,7 @@ def examine(root: Path = Path("/")) -> list[dict[str, str]]:
             "name": "xrt",
             "status": "missing",
             "detail": "no XRT library was found",
-            "next": "install XRT and its xdna plugin, for instance: sudo apt-get install libxrt-npu2",
+            "next": "sudo apt-get install libxrt-npu2",
         }
     )
     found = find_pyxrt(root)

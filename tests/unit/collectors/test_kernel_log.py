@@ -106,6 +106,15 @@ ERROR = "amdxdna 0000:c5:00.1: [drm] *ERROR* aie2_tdr_detect: TDR timeout detect
         "\x1b[32m[ 2497.518269] \x1b[0m",
         "amdxdna:aie2_tdr_detect:12: ",
         "9999-99-99T99:99:99+0000 host kernel: ",
+        "[Nov30 02:32] ",
+        "[  +0.000012] ",
+        "Nov 10 12:00:00 xdna-box kernel: ",
+        "17:",
+        "dmesg.txt:17:",
+        "> ",
+        "[Mo Nov 10 12:00:00 2026] ",
+        "11月 10 12:00:00 host kernel: ",
+        "Nov 10 2025 12:00:00 host kernel: ",
     ],
 )
 def test_every_stamp(prefix: str) -> None:
@@ -207,6 +216,13 @@ def test_a_crash_is_the_npus_if_its_trace_is_and_not_for_a_list_of_modules() -> 
     assert set(classes(theirs)) == {"not-npu"}
     two = theirs.replace("---[ end trace 0000000000000000 ]---", "") + ours
     assert classes(two).count("fatal") == 6
+
+
+def test_a_long_trace_is_whole_in_a_large_log_too() -> None:
+    start = "[ 1.0] BUG: unable to handle page fault\n" + "[ 1.0]  f+0x1/0x2\n" * 200
+    trace = start + "[ 1.0]  amdxdna_f+0x1/0x2 [amdxdna]\n[ 1.0] ---[ end trace 0 ]---\n"
+    noise = b"[ 0.5] usb 3-2: new high-speed USB device number 5\n" * 40_000
+    assert report_file(io.BytesIO(noise + trace.encode()), RULES)["by_class"]["fatal"] == 203
 
 
 def test_a_trace_without_an_end_is_bounded() -> None:

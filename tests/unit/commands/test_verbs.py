@@ -251,7 +251,7 @@ def test_summarize(verb: Verb, tmp_path: Path) -> None:
     code, out, _ = verb("summarize", str(file))
     assert code == 0
     assert "rows=17 / step 4.098" in out
-    assert "6 ABBA blocks  changed (> 1 %)" in out
+    assert "6 blocks  changed (> 1 %)" in out
     data = json.loads(verb("summarize", str(file), "--json", "--to", "rows=5")[1])
     assert set(data) == {"conditions", "class", "drift", "ratios", "trust"}
     assert [r["to"] for r in data["ratios"]] == ["rows=5", "rows=5"]
@@ -271,7 +271,7 @@ def test_summarize_with_little(verb: Verb, tmp_path: Path) -> None:
     code, out, _ = verb("summarize", str(file))
     assert code == 0
     assert "a\\x1b 5.000 ms  n=1" in out
-    assert "no round has both  undecided" in out
+    assert "no block of both  undecided" in out
     assert json.loads(verb("summarize", str(file), "--json")[1])["conditions"]["b"]["interval"] is None
 
 
@@ -284,6 +284,46 @@ def test_summarize_distrusts_a_step(verb: Verb, tmp_path: Path) -> None:
     code, out, _ = verb("summarize", str(file))
     assert code == 4
     assert "milliseconds NOT trusted, ratios trusted" in out
+
+
+def test_summarize_takes_no_blocks_from_conditions_that_ran_one_after_the_other(verb: Verb, tmp_path: Path) -> None:
+    file = tmp_path / "blob.jsonl"
+    rows = [
+        {"condition": c, "round": r, "seq": 8 * i + r, "wall_ms": 100 * 1.004 ** (8 * i + r)}
+        for i, c in enumerate(("a", "b"))
+        for r in range(8)
+    ]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    code, out, _ = verb("summarize", str(file))
+    assert code == 4
+    assert "not_interleaved: rounds of b and a overlap by their seq" in out
+    found = json.loads(verb("summarize", str(file), "--json")[1])
+    assert (found["ratios"][0]["verdict"], found["ratios"][0]["blocks"]) == ("undecided", 0)
+
+
+def test_odd_requests_and_configurations(verb: Verb, tmp_path: Path) -> None:
+    for args, said in (
+        (("--reason", "x\udcff"), "--reason: is not UTF-8 text"),
+        (("--budget", "inf"), "--budget: "),
+        (("--hold-timeout", "inf"), "--hold-timeout: "),
+    ):
+        code, _, err = verb("run", *args)
+        assert code == 2
+        assert said in err
+    file = tmp_path / "c.yaml"
+    for text, said in (
+        ("campaign: {repeats: -3}\n", "c.yaml:1: campaign.repeats: "),
+        ("hold: {directory: rel/path}\n", "c.yaml:1: hold.directory: must be an absolute path"),
+        ("a: &x [1]\nb: *x\n", "has a YAML alias"),
+    ):
+        file.write_text(text)
+        code, _, err = verb("config", "check", "--config", str(file))
+        assert code == 2
+        assert said in err
+    code, out, err = verb()
+    assert code == 2
+    assert out.startswith("Usage: npuprof")
+    assert err == ""
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,10 @@ def test_findings() -> None:
     walls = {c: r for c, r in usual_walls().items() if c.rows in (1, 5)}
     flat = finding(make_record(make_passes(walls)))
     assert "at M=5 (k=4); no cliff was found among the rows measured; trusted." in flat
+    loose = {Condition(m): [[10.0 + m], [30.0 + m], [11.0 * m]] for m in (1, 5)}
+    assert "whether there is a cliff cannot be decided, with intervals as wide as [" in finding(
+        make_record(make_passes(loose))
+    )
     nothing = finding(make_record([], ending=Ending(how="interrupted", rounds_planned=6, rounds_done=0)))
     assert "nothing can be said of fake device" in nothing
     assert "NOT trusted: the campaign was interrupted, 0 of 6 rounds done" in nothing

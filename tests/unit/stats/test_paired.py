@@ -31,6 +31,23 @@ def test_walsh_coverage_is_what_enumeration_gives_and_k_is_the_largest(blocks: i
     assert covered_by_enumeration(blocks, k + 1) < 0.95
 
 
+def test_beyond_what_is_counted_the_rank_is_nearly_that_of_counting() -> None:
+    counted, coverage = walsh_rank(60)
+    beyond, stated = walsh_rank(61)
+    assert coverage >= 0.95
+    assert stated == 0.95
+    assert 0 < beyond - counted < 0.08 * counted
+
+
+def test_thousands_of_blocks_are_averaged_and_keep_their_centre() -> None:
+    random = Random(5)
+    value, low, high, _ = centre([random.gauss(0.02, 0.01) for _ in range(10_000)])
+    assert low is not None
+    assert high is not None
+    assert low < 0.02 < high
+    assert value == pytest.approx(0.02, abs=0.0005)
+
+
 def test_linear_drift_cancels_in_a_mirrored_round() -> None:
     walls = [100.0 + 3 * i for i in range(4)]  # A B B A, both truly equal
     [d] = differences({1: [walls[1], walls[2]]}, {1: [walls[0], walls[3]]})
