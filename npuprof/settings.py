@@ -49,10 +49,17 @@ class EvidenceSettings(_Section):
     linger_s: Annotated[float, Field(ge=0, le=600)]
 
 
+class ServeSettings(_Section):
+    """Servers: the file that holds the key of one that wants a key."""
+
+    api_key_file: Path | None
+
+
 class Settings(_Section):
     hold: HoldSettings
     campaign: CampaignSettings
     evidence: EvidenceSettings
+    serve: ServeSettings
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ def run(
     from npuprof.campaign.runner import Campaign
     from npuprof.campaign.settings import Place
     from npuprof.commands.evidence import evidence_for
+    from npuprof.commands.key import provide_key
     from npuprof.commands.request import make_request
     from npuprof.commands.watcher import watcher
     from npuprof.render.text import printable
@@ -88,6 +89,8 @@ def run(
         from npuprof.commands.plan import verified_environment
 
         environment = verified_environment(Path(str(request.plan)))
+    elif request.target == "serve":
+        provide_key(settings)
     place = Place(
         settings.hold.directory,
         tuple(settings.hold.command),

@@ -57,7 +57,7 @@ class Request(BaseModel):
         if value is not None and not re.match(r"https?://[^/\s]", value):
             raise ValueError("must begin with http:// or https://")
         if value is not None and "@" in value.split("/")[2]:
-            raise ValueError("must not carry credentials; set NPUPROF_API_KEY instead")
+            raise ValueError("must not carry credentials; set NPUPROF_API_KEY or the setting serve.api_key_file")
         return value
 
     @field_validator("log")

@@ -69,7 +69,7 @@ def load_target(name: str, options: Options | None = None) -> Target:
 
 def _serve(given: Options) -> Target:
     """The server is started, if it is ours to start, before its log is opened, and stopped if nothing comes of it."""
-    from npuprof.targets.serve.processes import Server
+    from npuprof.servers.processes import Server
     from npuprof.targets.serve.target import ServeTarget
 
     server = Server(given.spawn) if given.spawn else None

@@ -264,7 +264,7 @@ def test_nobody_there_and_a_server_that_does_not_start(place: Place) -> None:
     ("args", "said"),
     [
         (("--url", "ftp://x"), "--url: must begin with http"),
-        (("--url", "http://me:secret@x"), "--url: must not carry credentials; set NPUPROF_API_KEY"),
+        (("--url", "http://me:secret@x"), "--url: must not carry credentials; set NPUPROF_API_KEY or"),
         (("--url", "http://x", "--log", "magic:y"), "--log: must be file:PATH, journal:UNIT"),
         (("--url", "http://x", "--log", "stderr"), "--log: stderr is that of a server which --spawn starts"),
     ],
@@ -278,8 +278,20 @@ def test_wrong_requests(place: Place, args: tuple[str, ...], said: str) -> None:
     assert "secret" not in done.stdout
 
 
-def test_the_key_is_sent_and_never_kept(place: Place) -> None:
-    place.env["NPUPROF_API_KEY"] = "sesame-4711"
+@pytest.mark.parametrize("way", ["variable", "file"])
+def test_the_key_is_sent_and_never_kept(place: Place, way: str) -> None:
+    if way == "variable":
+        place.env["NPUPROF_API_KEY"] = "sesame-4711"
+    else:
+        secret = place.folder / "key"
+        secret.write_text("sesame-4711\n")
+        place.env["NPUPROF_CONFIG"] = str(place.folder / "config.yaml")
+        (place.folder / "config.yaml").write_text(f"serve: {{api_key_file: {secret}}}")
+        secret.chmod(0o644)
+        readable = place.run("--rows", "2", log=None)
+        assert readable.returncode == 2
+        assert f"everybody may read it; type: chmod o-r {secret}" in readable.stderr
+        secret.chmod(0o600)
     done = place.run("--rows", "2", "--repeats", "3", spawn=place.script(key="sesame-4711"))
     assert done.returncode == 0, done.stdout + done.stderr
     kept = "".join(p.read_text() for p in (place.folder / "state").rglob("*") if p.is_file())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from npuprof.errors import DeviceProblem
-from npuprof.targets.serve.client import Client, Prompt, Rejected
+from npuprof.servers.client import Client, Prompt, Rejected
 
 _WORDS = (
     "red",

@@ -1,0 +1,1 @@
+"""Inference servers as they are reached: over HTTP, and as processes on this machine."""
