@@ -12,16 +12,17 @@ from collectors.evidence import Evidence
 from npuprof.campaign import parity
 from npuprof.campaign.clock import Clock, SystemClock
 from npuprof.campaign.course import Course
-from npuprof.campaign.hold import Claim, Held, Hold, default_device, is_enforced
+from npuprof.campaign.hold import Claim, Held, Hold, default_device
 from npuprof.campaign.process import TimedProcess
 from npuprof.campaign.provenance import provenance
 from npuprof.campaign.settings import Place
+from npuprof.campaign.ticket import ticket_of
 from npuprof.campaign.voiding import incident_windows, void_passes
 from npuprof.errors import DeviceProblem, NpuprofError
 from npuprof.model.condition import conditions
 from npuprof.model.events import Event, Finished, Note, Started, Waiting
 from npuprof.model.instants import rfc3339
-from npuprof.model.record import Ending, How, Reading, Record, Snapshots, TargetInfo, Ticket
+from npuprof.model.record import Ending, How, Reading, Record, Snapshots, TargetInfo
 from npuprof.model.request import Request
 from npuprof.stats.derive import derive
 from npuprof.stats.window import errors_of
@@ -186,7 +187,6 @@ class Campaign:
         passes = void_passes(course.passes, incident_windows(errors))
         summary, trust = derive(passes, self.request.start, self.seed, agreed, ending, info, snapshots)
         asked = self._created if held is None else held.asked
-        through = f"command {self._place.hold_command[0]}" if held is None else "npuprof"
         return Record(
             id=self.run_id,
             created=rfc3339(self._created),
@@ -194,16 +194,14 @@ class Campaign:
             seed=self.seed,
             target=info,
             provenance={**provenance(snapshots.before), "pack": info.pack},
-            ticket=Ticket(
-                device=str(self.request.device),
-                asked=rfc3339(asked),
-                granted=rfc3339(granted),
-                # The record is written under the hold, so that the next campaign's window never overlaps this one's.
-                released=rfc3339(self._clock.wall_s()),
-                waited_s=round(granted - asked, 3),
-                reason=self.request.reason,
-                enforced=is_enforced(self._place.hold_directory, str(self.request.device)),
-                through="an enclosing npuprof hold" if held is not None and held.inherited else through,
+            ticket=ticket_of(
+                self._place,
+                str(self.request.device),
+                held,
+                self.request.reason,
+                asked,
+                granted,
+                self._clock.wall_s(),
             ),
             snapshots=snapshots,
             errors=errors,

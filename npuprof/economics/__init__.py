@@ -1,0 +1,1 @@
+"""Whether speculative decoding pays, by arithmetic over measured parts: pure, and never itself a measured loop."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,10 +111,11 @@ class Client:
         except (ValueError, LookupError, TypeError):
             self.model, self.meta = None, {}
 
-    def tokenize(self, text: str) -> list[int] | None:
-        """By /tokenize; None where there is none."""
+    def tokenize(self, text: str, *, special: bool = False) -> list[int] | None:
+        """By /tokenize; None where there is none. `special`: with what the model wants in front (llama.cpp)."""
+        body = {"content": text, "add_special": True} if special else {"content": text}
         try:
-            answer = self._http.post("/tokenize", json={"content": text})
+            answer = self._http.post("/tokenize", json=body)
             tokens = answer.json()["tokens"] if answer.status_code == 200 else None
         except (httpx.TransportError, ValueError, KeyError):
             return None
@@ -126,19 +128,38 @@ class Client:
             body["model"] = self.model
         if every:
             body |= {"echo": True, "logprobs": 1}
+        if not stream:
+            return self.post("/v1/completions", body)
+        with self._failing():
+            return self._streamed(body, time.monotonic_ns())
+
+    def post(self, path: str, body: dict[str, Any]) -> Answer:
+        """One request, answered by an object. Rejected with what the server said, DeviceProblem where it said nothing."""
         begin = time.monotonic_ns()
-        try:
-            if stream:
-                return self._streamed(body, begin)
-            answer = self._http.post("/v1/completions", json=body)
-        except httpx.TimeoutException as e:
-            raise DeviceProblem(f"the server at {self.url} did not answer within {_TIMEOUT_S:g} s") from e
-        except httpx.TransportError as e:
-            raise DeviceProblem(f"the server at {self.url} broke off: {type(e).__name__}: {e}") from e
+        with self._failing():
+            answer = self._http.post(path, json=body)
         end = time.monotonic_ns()
         if answer.status_code != 200:
             raise Rejected(answer.status_code, self.url, answer.text)
         return Answer(begin, end, (), _object(answer.text, self.url))
+
+    def look(self, path: str) -> dict[str, Any]:
+        """What a GET answers, where it is an object; empty elsewhere."""
+        try:
+            answer = self._http.get(path)
+            found = answer.json() if answer.status_code == 200 else None
+        except (httpx.TransportError, ValueError):
+            found = None
+        return found if isinstance(found, dict) else {}
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.TimeoutException as e:
+            raise DeviceProblem(f"the server at {self.url} did not answer within {_TIMEOUT_S:g} s") from e
+        except httpx.TransportError as e:
+            raise DeviceProblem(f"the server at {self.url} broke off: {type(e).__name__}: {e}") from e
 
     def _streamed(self, body: dict[str, Any], begin: int) -> Answer:
         stamps: list[int] = []

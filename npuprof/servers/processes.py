@@ -21,19 +21,25 @@ _STOP_S = 15
 
 
 class Server:
-    """A server that the campaign started. `stderr` is its standard error, which also goes to the record's log."""
+    """A server that we started. Its output goes to `output`, or to our own standard error.
 
-    def __init__(self, command: str) -> None:
+    `stderr` is a copy of its standard error for whoever reads its pass lines; with an `output` there is none.
+    """
+
+    def __init__(self, command: str, output: IO[bytes] | None = None) -> None:
         try:
             words = shlex.split(command)
             self._process = subprocess.Popen(
-                words, stdout=sys.stderr, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True
+                words,
+                stdout=output or sys.stderr,
+                stderr=output or subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
             )
         except (OSError, ValueError, IndexError) as e:
             raise UsageProblem(f"--spawn {command!r}: cannot be started: {e}") from e
         self.pid = self._process.pid
-        assert self._process.stderr is not None
-        self.stderr: IO[bytes] = _tee(self._process.stderr)
+        self.stderr = None if self._process.stderr is None else _tee(self._process.stderr)
 
     def state(self) -> str | None:
         """Empty while it runs; how it ended otherwise."""

@@ -10,9 +10,9 @@ from npuprof.errors import DeviceProblem
 from npuprof.lines import format_line
 from npuprof.model.passes import NO_TERMS, Kind, PassLine
 from npuprof.model.record import TargetInfo
-from npuprof.targets.base import Timing
 from npuprof.servers.client import Answer, Client, Prompt
 from npuprof.servers.processes import Server, listening_pids, uses_npu
+from npuprof.targets.base import Timing
 from npuprof.targets.serve.prompts import Prompts
 
 _LINE_WITHIN_S = 5.0

@@ -1,0 +1,66 @@
+"""What `accept replay --json` prints, and `accept verdict --replay` and `audit` read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from npuprof.model.record import Trust
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class PromptCounts(_Part):
+    """Rounds of one prompt, or of all. `tokens_per_round` has the target's own token in it; None without rounds."""
+
+    tokens: Count
+    rounds: Count
+    accepted: Count
+    offered: Count
+    tokens_per_round: float | None
+    rate: float | None
+    unfinished_rounds: Count = 0
+    plain: Count = 0
+    histogram: list[Count] = []
+    survival: list[float] | None = None
+    conditional: list[float | None] | None = None
+
+
+class DraftMs(_Part):
+    """ms a drafted token over warm requests; `first` is the mean over the prompts' first requests, `by` whose clock."""
+
+    median: float
+    min: float
+    max: float
+    warm: int
+    cold: int
+    first: float | None
+    by: str
+
+
+class KCounts(PromptCounts):
+    """All prompts of one k."""
+
+    draft_ms_per_token: float | None = None
+    draft_ms: DraftMs | None = None
+    rejections: Count = 0
+    near_ties: int | None = None
+    by_prompt: dict[str, PromptCounts] = {}
+
+
+class Replay(_Part):
+    """`trust` is None where the recording does not state its own and nothing else speaks against the replay."""
+
+    rule: str
+    drafter: str
+    about: dict[str, Any] = {}
+    k: dict[str, KCounts]
+    recording: dict[str, Any]
+    trust: Trust | None = None
+    controls: dict[str, Any] | None = None
+    repeats: dict[str, Any] | None = None
