@@ -13,6 +13,8 @@ from npuprof.accept.drafters import Drafter, Proposal
 from npuprof.accept.rules import Played, Rule, play
 from npuprof.errors import NpuprofError
 from npuprof.model.acceptance import RecordedPrompt, Recording
+from npuprof.model.record import Interval
+from npuprof.stats.order import median, median_interval
 
 NEAR_TIE_NATS = 0.1
 _WARM_ROWS = 2
@@ -122,6 +124,7 @@ class DraftCost:
     ms_per_token: float
     low_ms: float
     high_ms: float
+    interval: Interval | None
     warm: int
     cold: int
     first_ms_per_token: float | None
@@ -181,14 +184,12 @@ def cost_of(k: int, played: Iterable[PromptPlayed]) -> DraftCost | None:
                 warm.append(ms / proposal.asked)
     if not warm:
         return None
-    warm.sort()
-    n = len(warm)
-    middle = (warm[(n - 1) // 2] + warm[n // 2]) / 2
     return DraftCost(
-        middle,
-        warm[0],
-        warm[-1],
-        n,
+        median(warm),
+        min(warm),
+        max(warm),
+        median_interval(warm),
+        len(warm),
         cold,
         sum(first) / len(first) if first else None,
         "the server's prompt and predicted time" if served else "the client's wall time, HTTP included",

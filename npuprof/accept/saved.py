@@ -35,6 +35,7 @@ def _draft_ms(cost: DraftCost) -> DraftMs:
         median=cost.ms_per_token,
         min=cost.low_ms,
         max=cost.high_ms,
+        interval=cost.interval,
         warm=cost.warm,
         cold=cost.cold,
         first=cost.first_ms_per_token,

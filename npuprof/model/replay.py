@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from npuprof.model.record import Trust
+from npuprof.model.record import Interval, Trust
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -32,11 +32,15 @@ class PromptCounts(_Part):
 
 
 class DraftMs(_Part):
-    """ms a drafted token over warm requests; `first` is the mean over the prompts' first requests, `by` whose clock."""
+    """ms a drafted token over warm requests, with the median's interval; `first` is the mean of the prompts' first requests.
+
+    `by` says whose clock it was.
+    """
 
     median: float
     min: float
     max: float
+    interval: Interval | None = None
     warm: int
     cold: int
     first: float | None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from npuprof.model.condition import Condition
-from npuprof.model.record import Cliff, Record
+from npuprof.model.record import Cliff, ConditionSummary, PassSummary, Record
 
 
 class NotMeasured(ValueError):
@@ -24,6 +24,7 @@ class Found:
     upper_bound_of: int | None
     kind: str
     head_rows: int | None
+    summaries: tuple[ConditionSummary, PassSummary]
 
     @property
     def may_understate(self) -> bool:
@@ -31,7 +32,8 @@ class Found:
         return self.kind == "prefill" and (self.head_rows is None or self.head_rows < self.rows)
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """The figures alone."""
+        return {k: v for k, v in vars(self).items() if k != "summaries"}
 
 
 def look_up(record: Record, rows: int, start: int | None) -> Found:
@@ -59,6 +61,7 @@ def look_up(record: Record, rows: int, start: int | None) -> Found:
         upper_bound_of=None if chosen == rows else rows,
         kind=example.kind,
         head_rows=example.head_rows,
+        summaries=(step, pass_summary),
     )
 
 

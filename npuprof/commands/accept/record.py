@@ -121,7 +121,7 @@ def make_recording(
     repeat: int,
     spawn: str | None,
     restart_cmd: str | None,
-    output: Path,
+    output: Path | None,
     *,
     ignore_eos: bool,
     say: Callable[[str], None],
@@ -135,11 +135,13 @@ def make_recording(
     from npuprof.stats.trust import trust_of
 
     with ExitStack() as cleanup:
-        process = _Spawned(spawn, output) if spawn else None
+        process = _Spawned(spawn, output) if spawn and output else None
         if process is not None:
             cleanup.callback(process.stop)
         server = TokenServer(url, say, process.state if process else lambda: None)
         cleanup.callback(lambda: server.close())
+        if process is not None and process.state():
+            raise DeviceProblem(f"the server that was started {process.state()}, and another one answers at {url}")
         target = target_of(server, ignore_eos=ignore_eos)
         pids = sorted({*listening_pids(url), *([process.pid] if process else [])})
         before = held.begin(pids, on_npu=uses_npu(pids))
