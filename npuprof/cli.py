@@ -26,6 +26,7 @@ _VERBS = {
     "check": ("check", "check", "Re-derive a record and say what it is worth."),
     "args": ("args", "args", "--pass-ms and --step-ms of a record, for a shell."),
     "accept": ("accept", "accept", "Acceptance: record, replay, and whether speculation pays."),
+    "audit": ("audit", "audit", "Derive every figure again that a file or a pasted text states."),
     "plan": ("plan", "plan", "Pass plans of the XRT target: check one, print a template."),
     "errors": ("errors", "errors", "The driver's error count, now or of a saved log."),
     "doctor": ("doctor", "doctor", "What this machine has, and what to type for what is missing."),

@@ -70,7 +70,8 @@ def _prompts(c: KCounts) -> str:
     parts = []
     for i, (name, p) in enumerate(c.by_prompt.items()):
         tokens = "" if same and i else f"{p.tokens} tok / "
-        parts.append(f"{name}: {tokens}{p.rounds} rounds = {_three(p.tokens_per_round)}")
+        rounds = f"{p.rounds} round{'' if p.rounds == 1 else 's'}"
+        parts.append(f"{name}: {tokens}{rounds} = {_three(p.tokens_per_round)}")
     return "   ".join(parts)
 
 

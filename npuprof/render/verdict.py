@@ -64,8 +64,8 @@ def _margins(case: Case) -> str:
     shapes = (case.one_pass, case.two_pass)
     rates = " and ".join("no rate" if s.break_even_rate is None else digits3(s.break_even_rate) for s in shapes)
     factors = [s.survives_window_factor for s in shapes]
-    slow = " and ".join(digits3(f) for f in factors if f is not None)
-    survives = f"; even if the pass costs {slow} times as much" if slow else ""
+    slow = " and ".join("no cost" if f < 0 else f"{digits3(f)} times" for f in factors if f is not None)
+    survives = f"; or with a pass of {slow} what it costs" if slow else ""
     return f"they break even at accepted/offered {rates}{survives}"
 
 
