@@ -166,7 +166,7 @@ def cost_of(k: int, played: Iterable[PromptPlayed]) -> DraftCost | None:
     """None where nothing is known of what drafting took."""
     warm: list[float] = []
     first: list[float] = []
-    cold = 0
+    cold: list[float] = []
     served = True
     for p in played:
         begin = min(p.asked.proposals, default=0)
@@ -179,18 +179,20 @@ def cost_of(k: int, played: Iterable[PromptPlayed]) -> DraftCost | None:
             if r.position == begin:
                 first.append(ms / proposal.asked)
             elif proposal.timing is not None and proposal.timing[2] > _WARM_ROWS:
-                cold += 1
+                cold.append(ms / proposal.asked)
             else:
                 warm.append(ms / proposal.asked)
-    if not warm:
+    # Where every request found the cache lost, that is what drafting costs, and it is said to be unsteady.
+    counted = warm or cold
+    if not counted:
         return None
     return DraftCost(
-        median(warm),
-        min(warm),
-        max(warm),
-        median_interval(warm),
+        median(counted),
+        min(counted),
+        max(counted),
+        median_interval(counted),
         len(warm),
-        cold,
+        len(cold),
         sum(first) / len(first) if first else None,
         "the server's prompt and predicted time" if served else "the client's wall time, HTTP included",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from npuprof.audit.figure import Figure, Printed, Status, between, compared, missing
+from npuprof.audit.index import Index
 from npuprof.audit.lines import BsLine, Condition, Counts, Errors, Item, Parts, Reader, Sentence, Shape
 from npuprof.economics.estimate import Estimate
 from npuprof.stats.order import median, median_rank
@@ -17,31 +18,31 @@ _REST_MS = 0.5
 def audit_text(lines: Iterable[str]) -> list[Figure]:
     """All figures that the text states and this reads, in its order."""
     reader = Reader()
-    items = [item for at, line in enumerate(lines, 1) for item in reader.feed(at, line)]
-    return [figure for item in items for figure in _derive(item, items)]
+    index = Index(item for at, line in enumerate(lines, 1) for item in reader.feed(at, line))
+    return [figure for item in index.items for figure in _derive(item, index)]
 
 
-def _derive(item: Item, items: Sequence[Item]) -> Iterator[Figure]:
+def _derive(item: Item, index: Index) -> Iterator[Figure]:
     if isinstance(item, Condition):
-        return _condition(item, items)
+        return _condition(item, index)
     if isinstance(item, Errors):
         return _errors(item)
     if isinstance(item, Counts):
         return _counts(item)
     if isinstance(item, Shape):
-        return _shape(item, items)
+        return _shape(item, index)
     if isinstance(item, Sentence):
-        return _sentence(item, items)
+        return _sentence(item, index)
     if isinstance(item, BsLine):
-        return _bs(item, items)
-    return _parts(item, items)
+        return _bs(item, index)
+    return _parts(item, index)
 
 
 def _line(at: int) -> str:
     return f"line {at}"
 
 
-def _condition(c: Condition, items: Sequence[Item]) -> Iterator[Figure]:
+def _condition(c: Condition, index: Index) -> Iterator[Figure]:
     where = _line(c.at)
     yield between(f"{c.name} median", where, c.median, c.low, c.high, (f"{c.name} min", f"{c.name} max"))
     if c.wait is not None:
@@ -56,9 +57,8 @@ def _condition(c: Condition, items: Sequence[Item]) -> Iterator[Figure]:
     if c.void is not None:
         n, total, void = c.void
         yield _same(f"{c.name} passes counted", where, n, total - void, ("passes", "void"))
-    lines = [i for i in items if isinstance(i, BsLine) and i.rows == c.rows]
-    if len(lines) == c.n:
-        yield from _from_lines(c, lines)
+    if c.n and index.bs_count(c.rows) == c.n:
+        yield from _from_lines(c, index.bs_lines(c.rows))
 
 
 def _from_lines(c: Condition, lines: Sequence[BsLine]) -> Iterator[Figure]:
@@ -137,24 +137,13 @@ def _prompts(c: Counts) -> Iterator[Figure]:
         yield _same(f"k={c.k} tokens", _line(c.at), c.tokens, sum(t or 0 for t in tokens), names)
 
 
-def _nearest(items: Sequence[Item], at: int, wanted: type, rows: int | None = None) -> Item | None:
-    """The latest before a line, else the first behind it."""
-    found = [
-        i for i in items if isinstance(i, wanted) and (rows is None or (isinstance(i, Condition) and i.rows == rows))
-    ]
-    before = [i for i in found if i.at <= at]
-    return before[-1] if before else found[0] if found else None
-
-
 class _Costs:
     """What a round is made of, as far as the text says it: by a line of parts, else by the condition lines."""
 
-    def __init__(self, at: int, items: Sequence[Item]) -> None:
-        before = [i for i in items if isinstance(i, Counts | Parts) and i.at <= at]
-        head = before[-1] if before else None
-        counts = [i for i in before if isinstance(i, Counts) and (head is None or i.k == head.k)]
+    def __init__(self, at: int, index: Index) -> None:
+        head = index.head(at)
         self.k = head.k if head is not None else None
-        self.tokens = counts[-1] if counts else None
+        self.tokens = None if head is None else index.counts(head.k, at)
         self.missing = "" if head is not None else "line of that k before it"
         self.pass_ms: Estimate | None = None
         self.step_ms: Estimate | None = None
@@ -163,13 +152,12 @@ class _Costs:
             self.pass_ms, self.step_ms = head.pass_ms.estimate, head.step_ms.estimate
             self.drafts = head.drafts_ms.estimate
         elif isinstance(head, Counts):
-            self._from_conditions(at, items, head)
+            self._from_conditions(at, index, head)
 
-    def _from_conditions(self, at: int, items: Sequence[Item], counts: Counts) -> None:
-        passed = _nearest(items, at, Condition, counts.k + 1)
-        step = _nearest(items, at, Condition, 1)
-        self.pass_ms = passed.median.estimate if isinstance(passed, Condition) else None
-        self.step_ms = step.median.estimate if isinstance(step, Condition) else None
+    def _from_conditions(self, at: int, index: Index, counts: Counts) -> None:
+        passed, step = index.conditions(counts.k + 1, at), index.conditions(1, at)
+        self.pass_ms = None if passed is None else passed.median.estimate
+        self.step_ms = None if step is None else step.median.estimate
         self.drafts = None if counts.draft is None else counts.draft.estimate.times(counts.k)
         gaps = [
             (self.pass_ms, f"pass M={counts.k + 1}"),
@@ -198,8 +186,8 @@ class _Costs:
         return Estimate.exactly(c.tokens / c.rounds if c.rule == "reference" else 1 + c.accepted / c.rounds)
 
 
-def _shape(s: Shape, items: Sequence[Item]) -> Iterator[Figure]:
-    costs, where = _Costs(s.at, items), _line(s.at)
+def _shape(s: Shape, index: Index) -> Iterator[Figure]:
+    costs, where = _Costs(s.at, index), _line(s.at)
     name = s.kind if costs.k is None else f"k={costs.k} {s.kind}"
     round_ms, bar, tokens = costs.round(s.kind), costs.bar(s.kind), costs.tokens_per_round()
     if round_ms is None or bar is None:
@@ -213,52 +201,46 @@ def _shape(s: Shape, items: Sequence[Item]) -> Iterator[Figure]:
     if s.projected is None:
         return
     if tokens is None:
-        tokens = _said_tokens(s.at, items)
+        said = index.sentence(s.at)
+        tokens = None if said is None else said.tokens.estimate
     if tokens is None:
         yield missing(f"{name} projected", where, s.projected, "tokens/round")
     else:
         yield compared(f"{name} projected", where, s.projected, tokens / bar, ("tokens/round", "bar"))
 
 
-def _said_tokens(at: int, items: Sequence[Item]) -> Estimate | None:
-    """Tokens/round as a verdict's sentence says it, where no counts are pasted."""
-    said = _nearest(items, at, Sentence)
-    return said.tokens.estimate if isinstance(said, Sentence) else None
-
-
-def _parts(p: Item, items: Sequence[Item]) -> Iterator[Figure]:
+def _parts(p: Item, index: Index) -> Iterator[Figure]:
     """The pass is of k+1 rows, and the times are those of the condition lines, where the text has them."""
     assert isinstance(p, Parts)
     where = _line(p.at)
     yield _same(f"k={p.k} rows of the pass", where, p.rows, p.k + 1, ("k",))
     for name, stated, rows in (("pass", p.pass_ms, p.rows), ("step", p.step_ms, 1)):
-        seen = _nearest(items, p.at, Condition, rows)
-        if isinstance(seen, Condition):
+        seen = index.conditions(rows, p.at)
+        if seen is not None:
             yield compared(f"k={p.k} {name}", where, stated, seen.median.estimate, (f"{seen.name} median",))
 
 
-def _sentence(s: Sentence, items: Sequence[Item]) -> Iterator[Figure]:
+def _sentence(s: Sentence, index: Index) -> Iterator[Figure]:
     where = _line(s.at)
-    costs = _Costs(s.at, items)
+    costs = _Costs(s.at, index)
     projected = s.tokens.estimate / s.bar.estimate
     yield compared("verdict projected", where, s.projected, projected, ("tokens/round", "bar"))
-    bars = [b for i in items if isinstance(i, Shape) and i.kind == "one_pass" for b in [i.bar]]
+    bars = [i.bar for i in index.bars() if isinstance(i, Shape)]
     if bars and not any(b.value == s.bar.value for b in bars):
         yield compared("verdict bar", where, s.bar, bars[-1].estimate, ("one_pass bar",))
     if s.steps is not None and s.rows is not None:
-        for i in items:
-            if isinstance(i, Parts) and i.rows == s.rows:
-                over = i.pass_ms.estimate / i.step_ms.estimate
-                yield compared("verdict pass over step", where, s.steps, over, ("pass", "step"))
-                return
-        if costs.pass_ms is not None and costs.step_ms is not None and costs.k is not None and costs.k + 1 == s.rows:
+        parts = index.parts(s.rows, s.at)
+        if parts is not None:
+            over = parts.pass_ms.estimate / parts.step_ms.estimate
+            yield compared("verdict pass over step", where, s.steps, over, ("pass", "step"))
+        elif costs.pass_ms is not None and costs.step_ms is not None and costs.k is not None and costs.k + 1 == s.rows:
             over = costs.pass_ms / costs.step_ms
             yield compared("verdict pass over step", where, s.steps, over, ("pass", "step"))
         else:
             yield missing("verdict pass over step", where, s.steps, f"pass of {s.rows} rows and no step")
 
 
-def _bs(line: BsLine, items: Sequence[Item]) -> Iterator[Figure]:
+def _bs(line: BsLine, index: Index) -> Iterator[Figure]:
     where = _line(line.at)
     _, _, wall, embed, layers, pack, ql, wait, rb, gemm, host, _, epilogue, head, head_sum, head_host = line.values
 
@@ -271,6 +253,7 @@ def _bs(line: BsLine, items: Sequence[Item]) -> Iterator[Figure]:
     yield compared("[bs] sum", where, gemm, total(pack, ql, wait, rb), ("pack", "ql", "wait", "rb"))
     yield compared("[bs] layers", where, layers, total(gemm, host), ("sum", "host"))
     yield compared("[bs] head", where, head, total(head_sum, head_host), ("head sum", "head host"))
+    yield between("[bs] epilogue", where, epilogue, head, None, ("head",))
     spent = total(embed, layers, epilogue)
     sources = ("embed", "layers", "epilogue")
     # What no term accounts for is the rest, which is never negative.
@@ -280,7 +263,7 @@ def _bs(line: BsLine, items: Sequence[Item]) -> Iterator[Figure]:
     else:
         status: Status = "ok" if rest >= -1e-9 else "within_rounding"
         yield Figure("[bs] wall", where, wall.value, f">= {spent.value:.2f}", status, sources)
-    summary = _nearest(items, line.at, Condition, line.rows)
-    if isinstance(summary, Condition) and sum(isinstance(i, BsLine) and i.rows == line.rows for i in items) == 1:
+    summary = index.conditions(line.rows, line.at)
+    if summary is not None and index.bs_count(line.rows) == 1:
         # A line pasted beside the summary as its example; in a whole log there are warm-ups too.
         yield between(f"[bs] wall of M={line.rows}", where, wall, summary.low, summary.high, (summary.name,))

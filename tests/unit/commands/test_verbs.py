@@ -11,25 +11,12 @@ from pathlib import Path
 import click
 import pytest
 from records import ID, make_passes, make_record, usual_record, usual_walls
+from verbs import Verb
 
 from npuprof import __version__
-from npuprof.cli import _VERBS, cli, main
+from npuprof.cli import _VERBS, cli
 from npuprof.model.record import Ending
 from npuprof.store.runs import user_runs, write_record
-
-Verb = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def verb(capsys: pytest.CaptureFixture[str]) -> Verb:
-    def call(*args: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as e:
-            main(list(args))
-        assert isinstance(e.value.code, int)
-        out, err = capsys.readouterr()
-        return e.value.code, out, err
-
-    return call
 
 
 @pytest.fixture
