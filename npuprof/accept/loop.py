@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from npuprof.accept.metrics import Speculated, read_speculated
 from npuprof.accept.server import Continued, TokenServer
 from npuprof.model.record import Ratio, Reason
 from npuprof.stats.order import median
@@ -37,6 +38,7 @@ class LoopResult:
     samples: Sequence[Sample]
     differs: Sequence[str]
     reasons: Sequence[Reason]
+    speculated: Speculated | None
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -44,6 +46,7 @@ class LoopResult:
             "speed_up": self.speed_up.model_dump(),
             "measured_loop": True,
             "texts_differ": list(self.differs),
+            "speculated": None if self.speculated is None else self.speculated.as_dict(),
             "draft_n": self.drafted("draft_n"),
             "draft_n_accepted": self.drafted("draft_n_accepted"),
             "samples": [vars(s) for s in self.samples],
@@ -84,11 +87,13 @@ def run_loop(
 
     for arm, name in order:
         complete(arm, name, None)
+    before = read_speculated(spec.client.text("/metrics"))
     for number in range(1, rounds + 1):
         random.shuffle(order)
         for arm, name in [*order, *reversed(order)]:
             complete(arm, name, number)
         say(f"round {number} of {rounds}")
+    after = read_speculated(spec.client.text("/metrics"))
     speed_up = ratio_of(differences(_series(samples, "plain"), _series(samples, "spec")))
     assert speed_up is not None
     differs = [name for name in by_name if texts["plain", name] != texts["spec", name]]
@@ -98,6 +103,7 @@ def run_loop(
         samples,
         differs,
         _reasons(differs, sorted(changed)),
+        None if before is None or after is None else after.since(before),
     )
 
 

@@ -17,7 +17,20 @@ class Measured(Protocol):
     def speed_up(self) -> Ratio: ...
     @property
     def differs(self) -> Sequence[str]: ...
+    @property
+    def speculated(self) -> Speculated | None: ...
     def drafted(self, name: str) -> dict[str, int] | None: ...
+
+
+class Speculated(Protocol):
+    @property
+    def drafts(self) -> int: ...
+    @property
+    def drafted(self) -> int: ...
+    @property
+    def accepted(self) -> int: ...
+    @property
+    def mean_length(self) -> float | None: ...
 
 
 def loop_lines(result: Measured, projection: dict[str, Any] | None, trust: Trust) -> list[str]:
@@ -35,6 +48,12 @@ def loop_lines(result: Measured, projection: dict[str, Any] | None, trust: Trust
     if accepted is not None and drafted is not None:
         each = "   ".join(f"{name}: {accepted[name]}/{drafted[name]}" for name in drafted)
         lines.append(f"the server's own accepted/drafted: {each}")
+    s = result.speculated
+    if s is not None and s.mean_length is not None:
+        lines.append(
+            f"the server's counters: {s.accepted}/{s.drafted} accepted in {s.drafts} rounds, "
+            f"{digits3(s.mean_length)} tokens/round (1 + accepted/rounds, the target's own included)"
+        )
     lines.append("texts   equal" if not result.differs else f"texts   DIFFER for {', '.join(result.differs)}")
     lines += acceptance_trust(trust.trusted, [f"{r.code}: {r.text}" for r in trust.reasons])
     return [printable(line) for line in lines]

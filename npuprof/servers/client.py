@@ -152,6 +152,14 @@ class Client:
             found = None
         return found if isinstance(found, dict) else {}
 
+    def text(self, path: str) -> str:
+        """What a GET answers as text; empty where there is nothing."""
+        try:
+            answer = self._http.get(path)
+        except httpx.TransportError:
+            return ""
+        return answer.text if answer.status_code == 200 else ""
+
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
         try:

@@ -89,6 +89,7 @@ def serving(fake: FakeLlama) -> Iterator[FakeLlama]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = 65536  # headers and body in one segment
 
         def answer(self, status: int, body: Any) -> None:
             data = json.dumps(body).encode()
@@ -108,7 +109,7 @@ def serving(fake: FakeLlama) -> Iterator[FakeLlama]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     fake.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield fake

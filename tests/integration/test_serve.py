@@ -5,27 +5,20 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from ports import free_port, wait_for
 
 FAKES = Path(__file__).parents[1] / "fakes"
 NPUPROF = [sys.executable, "-m", "npuprof"]
 IMPORT = "import: incomplete 0 | attention 3584/3584 tiles byte for byte | MLP 9856/9856 groups byte for byte | 70 s"
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
 
 
 class Place:
@@ -187,17 +180,6 @@ def test_log_sources(place: Place, source: str) -> None:
     record = place.record()
     assert record["summary"]["passes"]["5"]["median_ms"] == 15.0
     assert record["provenance"]["pack"]["import_line"] == IMPORT
-
-
-def wait_for(true: Callable[[], bool]) -> None:
-    for _ in range(400):
-        try:
-            if true():
-                return
-        except (httpx.TransportError, FileNotFoundError):
-            pass
-        time.sleep(0.05)
-    raise AssertionError("it did not come true")
 
 
 @pytest.mark.parametrize(
