@@ -14,6 +14,7 @@ COMMANDS = (
     ["startup.py"],
     ["parsing.py"],
     ["harness.py"],
+    ["acceptance.py"],
     ["hold_soak.py", "--kills", "500"],
     ["coverage.py", "--campaigns", "600"],
 )

@@ -33,24 +33,19 @@ class TimesFound:
     untrusted_because: tuple[str, ...] = ()
 
 
-def tokens_per_round(counts: KCounts) -> tuple[Estimate | None, str]:
+def tokens_per_round(counts: KCounts, rule: str) -> tuple[Estimate | None, str]:
     """The pooled figure; from 20 prompts on with a bootstrap's interval, below with the worst and the best prompt's."""
-    if counts.tokens_per_round is None:
+    value = counts.per_round(rule)
+    if value is None:
         return None, "no rounds"
-    value = counts.tokens_per_round
-    each = [p.tokens_per_round for p in counts.by_prompt.values() if p.tokens_per_round is not None]
-    n = len(each)
-    if n >= MIN_PROMPTS:
-        pairs = [
-            (p.tokens_per_round * p.rounds, p.rounds)
-            for p in counts.by_prompt.values()
-            if p.tokens_per_round is not None
-        ]
-        low, high = ratio_of_sums(pairs)
-        return Estimate.exactly(value).reaching(low, high), f"bootstrap over {n} prompts, 95 %"
+    each = [(x, p.rounds) for p in counts.by_prompt.values() if (x := p.per_round(rule)) is not None]
+    if len(each) >= MIN_PROMPTS:
+        low, high = ratio_of_sums([(x * rounds, rounds) for x, rounds in each])
+        return Estimate.exactly(value).reaching(low, high), f"bootstrap over {len(each)} prompts, 95 %"
     if not each:
         return Estimate.unknown(value), "no figures by prompt"
-    return Estimate.exactly(value).reaching(min(each), max(each)), f"min and max over {n} prompts"
+    figures = [x for x, _ in each]
+    return Estimate.exactly(value).reaching(min(figures), max(figures)), f"min and max over {len(each)} prompts"
 
 
 def drafts_cost(k: int, counts: KCounts | None, draft_ms: Estimate | None, block_ms: Estimate | None) -> Estimate:
@@ -83,7 +78,9 @@ def decide(
     hows: dict[int, str] = {}
     for key, times in found.items():
         counts = None if replay is None else replay.k[str(key)]
-        tokens, hows[key] = (None, "not replayed") if counts is None else tokens_per_round(counts)
+        tokens, hows[key] = (
+            (None, "not replayed") if counts is None or replay is None else tokens_per_round(counts, replay.rule)
+        )
         cases[key] = case_of(key, times.times, drafts_cost(key, counts, draft_ms, block_ms), tokens, criterion.limits)
     chosen = k or criterion.k or best_k(cases)
     if chosen not in cases:
@@ -110,7 +107,7 @@ def decide(
         hows[chosen],
         tuple(reasons),
         tuple(notes),
-        {} if replay is None else {key: replay.k[str(key)].rate for key in cases},
+        {} if replay is None else {key: replay.k[str(key)] for key in cases},
     )
 
 

@@ -59,26 +59,28 @@ def audit_replay(replay: Replay) -> Iterator[Figure]:
             yield from _counts(prompt, replay.rule, f"k={k} {name}", prompts=1)
         if counts.by_prompt:
             for field in ("tokens", "rounds", "accepted", "offered", "unfinished_rounds", "plain"):
-                total = sum(getattr(p, field) for p in counts.by_prompt.values())
+                each = [getattr(p, field) for p in counts.by_prompt.values()]
+                if None in each or (field == "unfinished_rounds" and not any(each)):
+                    continue
+                total = sum(each)
                 yield exactly(f"k={k} {field}", "replay", getattr(counts, field), total, tuple(counts.by_prompt))
 
 
 def _counts(c: PromptCounts, rule: str, name: str, prompts: int | None = None) -> Iterator[Figure]:
     where = "replay"
-    if c.rounds:
-        reference = rule == "reference"
-        value = c.tokens / c.rounds if reference else 1 + c.accepted / c.rounds
-        sources = ("tokens", "rounds") if reference else ("accepted", "rounds")
-        yield exactly(f"{name} tokens_per_round", where, c.tokens_per_round, value, sources)
-    if c.offered:
+    if c.tokens_per_round is not None and c.rounds:
+        derived = c.model_copy(update={"tokens_per_round": None}).per_round(rule)
+        sources = ("tokens", "rounds") if rule == "reference" else ("accepted", "rounds")
+        yield exactly(f"{name} tokens_per_round", where, c.tokens_per_round, derived, sources)
+    if c.offered and c.accepted is not None:
         yield exactly(f"{name} rate", where, c.rate, c.accepted / c.offered, ("accepted", "offered"))
-    if rule == "reference":
-        derived = c.rounds + c.accepted - c.unfinished_rounds
-        yield exactly(f"{name} tokens", where, c.tokens, derived, ("rounds", "accepted", "unfinished_rounds"))
-    else:
+    if c.accepted is not None and rule == "reference":
+        total = c.rounds + c.accepted - c.unfinished_rounds
+        yield exactly(f"{name} tokens", where, c.tokens, total, ("rounds", "accepted", "unfinished_rounds"))
+    elif c.accepted is not None:
         free = prompts or (len(c.by_prompt) if isinstance(c, KCounts) else 1)
-        derived = free + c.rounds + c.accepted + c.plain
-        yield exactly(f"{name} tokens", where, c.tokens, derived, ("prompts", "rounds", "accepted", "plain"))
+        total = free + c.rounds + c.accepted + c.plain
+        yield exactly(f"{name} tokens", where, c.tokens, total, ("prompts", "rounds", "accepted", "plain"))
     if c.histogram:
         yield exactly(f"{name} rounds", where, c.rounds, sum(c.histogram), ("histogram",))
         accepted = sum(a * n for a, n in enumerate(c.histogram))

@@ -91,9 +91,41 @@ def _intervals() -> None:
     _same("Walsh interval", {n: round(walsh_rank(n)[1] * 100, 1) for n in wanted["walsh"]}, wanted["walsh"])
 
 
+def _replay_rule() -> None:
+    from npuprof.accept.rules import play
+
+    for case in _published()["replay_rule"]:
+        ids = list(range(case["tokens"]))
+        drafts = ids if case["right"] else [-1] * len(ids)
+        padding = [] if case["right"] else [-1] * case["k"]
+        played = play("reference", ids, case["k"], _drafter(drafts + padding))
+        _same(case["name"], [r.accepted for r in played.rounds], case["accepted"])
+        _same(f"{case['name']}: offered", sum(r.offered for r in played.rounds), case["offered"])
+
+
+def _drafter(drafts: list[int]) -> Callable[[int, int], list[int]]:
+    return lambda at, n: drafts[at : at + n]
+
+
+def _text() -> None:
+    from npuprof.audit.text import audit_text
+
+    text = _published()["text"]
+    figures = audit_text(text.splitlines())
+    _same("figures that hold", sum(f.status == "ok" for f in figures), len(figures))
+    altered = audit_text(text.replace("bar 1.05,", "bar 1.06,").splitlines())
+    _same(
+        "figures that differ in an altered text",
+        [f.name for f in altered if f.status == "differs"],
+        ["k=4 one_pass bar"],
+    )
+
+
 _CASES: dict[str, Callable[[], None]] = {
     "the published pass line parses to the published table": _pass_line,
     "the published rows 1, 16, 17 give the cliff 16|17": _cliff,
     "the published round costs, bars and tokens/round": _bars,
+    "the published cases of the replay's rule": _replay_rule,
+    "the published text, audited": _text,
     "coverages of the intervals of the median and of paired ratios": _intervals,
 }

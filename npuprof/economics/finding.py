@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from npuprof.economics.verdict import Case, Verdict
+from npuprof.model.replay import KCounts
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Finding:
     how: str
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
-    rates: dict[int, float | None]
+    counts: dict[int, KCounts]
 
     @property
     def case(self) -> Case:

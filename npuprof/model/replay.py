@@ -16,19 +16,30 @@ class _Part(BaseModel):
 
 
 class PromptCounts(_Part):
-    """Rounds of one prompt, or of all. `tokens_per_round` has the target's own token in it; None without rounds."""
+    """Rounds of one prompt, or of all. `tokens_per_round` has the target's own token in it; None without rounds.
+
+    Of figures that others published the counts by prompt may be all there is: what is not known of them is None.
+    """
 
     tokens: Count
     rounds: Count
-    accepted: Count
-    offered: Count
-    tokens_per_round: float | None
-    rate: float | None
+    accepted: Count | None = None
+    offered: Count | None = None
+    tokens_per_round: float | None = None
+    rate: float | None = None
     unfinished_rounds: Count = 0
     plain: Count = 0
     histogram: list[Count] = []
     survival: list[float] | None = None
     conditional: list[float | None] | None = None
+
+    def per_round(self, rule: str) -> float | None:
+        """As stated, else by the rule; None where that cannot be known."""
+        if self.tokens_per_round is not None or not self.rounds:
+            return self.tokens_per_round
+        if rule == "reference":
+            return self.tokens / self.rounds
+        return None if self.accepted is None else 1 + self.accepted / self.rounds
 
 
 class DraftMs(_Part):
@@ -50,6 +61,8 @@ class DraftMs(_Part):
 class KCounts(PromptCounts):
     """All prompts of one k."""
 
+    accepted: Count
+    offered: Count
     draft_ms_per_token: float | None = None
     draft_ms: DraftMs | None = None
     rejections: Count = 0

@@ -29,11 +29,18 @@ _RULES = {
 }
 
 
-def k_lines(k: int, c: KCounts, rule: str) -> list[str]:
+def counts_line(k: int, c: KCounts) -> str:
+    """`k=4: tokens=160 rounds=54 tokens/round=2.963 accepted/offered=108/216=0.5 draft_ms/token=5.76`."""
     cost = "" if c.draft_ms_per_token is None else f" draft_ms/token={c.draft_ms_per_token:.2f}"
-    lines = [
+    return (
         f"k={k}: tokens={c.tokens} rounds={c.rounds} tokens/round={_three(c.tokens_per_round)} "
-        f"accepted/offered={c.accepted}/{c.offered}={_three(c.rate)}{cost}",
+        f"accepted/offered={c.accepted}/{c.offered}={_three(c.rate)}{cost}"
+    )
+
+
+def k_lines(k: int, c: KCounts, rule: str) -> list[str]:
+    lines = [
+        counts_line(k, c),
         f"    {_prompts(c)}",
         f"    {identity(c, rule)}",
         "    tokens/round has the target's own token in it",
@@ -56,7 +63,7 @@ def identity(c: PromptCounts, rule: str) -> str:
     if rule == "reference":
         ended = f"{c.unfinished_rounds} rounds that ended without a token of the target's own"
         return f"{c.tokens} tokens = {c.rounds} rounds + {c.accepted} accepted - {ended}"
-    free = c.tokens - c.rounds - c.accepted - c.plain
+    free = c.tokens - c.rounds - (c.accepted or 0) - c.plain
     more = f"{c.rounds} rounds + {c.accepted} accepted + {c.plain} plain steps"
     return f"{c.tokens} tokens = {free} of the prompts' passes + {more}"
 

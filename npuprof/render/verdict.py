@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from npuprof.economics.estimate import Estimate
 from npuprof.economics.finding import Finding
-from npuprof.economics.verdict import Case, longer_drafts
+from npuprof.economics.verdict import Case, Shape, longer_drafts
+from npuprof.render.acceptance import counts_line
 from npuprof.render.text import digits3, ms, printable
 
 _WORDS = {
@@ -21,7 +22,7 @@ def verdict_lines(finding: Finding) -> list[str]:
     lines = ["arithmetic over measured parts, not a measured loop", ""]
     lines += _table(finding)
     lines += ["", *_pasted(finding), ""]
-    lines += [_bought(finding, i) for i in range(len(longer_drafts(finding.cases, finding.rates)))]
+    lines += [_bought(finding, i) for i in range(len(longer_drafts(finding.cases, _rates(finding))))]
     lines += [f"note    {note}" for note in finding.notes]
     lines += [f"because {reason}" for reason in finding.reasons]
     lines += [sentence(finding)]
@@ -50,6 +51,9 @@ def _pasted(finding: Finding) -> list[str]:
     lines = []
     for k, case in finding.cases.items():
         t = case.times
+        counts = finding.counts.get(k)
+        if counts is not None:
+            lines.append(counts_line(k, counts))
         lines.append(
             f"k={k}: pass M={k + 1} {ms(t.pass_ms.value)} ms, decode step {ms(t.step_ms.value)} ms, drafts "
             f"{ms(case.drafts_ms.value)} ms a round"
@@ -61,12 +65,16 @@ def _pasted(finding: Finding) -> list[str]:
 
 def _margins(case: Case) -> str:
     """How far both shapes are from break-even."""
-    shapes = (case.one_pass, case.two_pass)
-    rates = " and ".join("no rate" if s.break_even_rate is None else digits3(s.break_even_rate) for s in shapes)
-    factors = [s.survives_window_factor for s in shapes]
-    slow = " and ".join("no cost" if f < 0 else f"{digits3(f)} times" for f in factors if f is not None)
-    survives = f"; or with a pass of {slow} what it costs" if slow else ""
-    return f"they break even at accepted/offered {rates}{survives}"
+    return "; ".join(f"{name} {_margin(s)}" for name, s in (("one_pass", case.one_pass), ("two_pass", case.two_pass)))
+
+
+def _margin(s: Shape) -> str:
+    rate = "no acceptance" if s.break_even_rate is None else f"accepted/offered {digits3(s.break_even_rate)}"
+    factor = s.survives_window_factor
+    if factor is None:
+        return f"breaks even with {rate}"
+    slower = "no pass, however cheap" if factor <= 0 else f"a pass at {digits3(factor)} times its cost"
+    return f"breaks even with {rate}, or with {slower}"
 
 
 def shapes_line(case: Case) -> str:
@@ -78,8 +86,12 @@ def shapes_line(case: Case) -> str:
     return "     ".join(parts)
 
 
+def _rates(finding: Finding) -> dict[int, float | None]:
+    return {k: c.rate for k, c in finding.counts.items()}
+
+
 def _bought(finding: Finding, i: int) -> str:
-    step = longer_drafts(finding.cases, finding.rates)[i]
+    step = longer_drafts(finding.cases, _rates(finding))[i]
     kind = "more drafting, not better drafting" if step.tokens > 0 else "more drafting for nothing"
     return (
         f"k={step.of} to k={step.to}: {100 * step.tokens:+.0f} % tokens/round for {-step.rate_points:.0f} points less "

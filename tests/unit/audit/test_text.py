@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+import yaml
 
 from npuprof.audit.figure import Figure, Printed, compared
 from npuprof.audit.text import audit_text
 from npuprof.economics.estimate import Estimate
+from npuprof.settings import built_in
 
-DATA = Path(__file__).parents[2] / "data/acceptance"
-PUBLISHED = (DATA / "published.txt").read_text()
+PUBLISHED: str = yaml.safe_load((built_in() / "published.yaml").read_text())["text"]
 
 
 def status(text: str) -> dict[str, str]:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from fake_llama import WORDS, FakeLlama, serving
 from records import usual_record
 from verbs import Verb
 
+from npuprof.settings import built_in
 from npuprof.store.runs import user_runs, write_record
 
 ACCEPTANCE = Path(__file__).parents[2] / "data/acceptance"
@@ -421,7 +423,7 @@ def test_a_verdict_supersedes_an_older_one(verb: Verb, tmp_path: Path) -> None:
 
 def test_audit_by_file(verb: Verb, tmp_path: Path) -> None:
     text = tmp_path / "pr.txt"
-    text.write_text((ACCEPTANCE / "published.txt").read_text())
+    text.write_text(yaml.safe_load((built_in() / "published.yaml").read_text())["text"])
     code, out, _ = verb("audit", str(text))
     assert (code, out) == (0, "47 figures: 47 ok, 0 within rounding, 0 differ, 0 underivable\n")
     text.write_text(text.read_text().replace("bar 1.05,", "bar 1.06,"))
