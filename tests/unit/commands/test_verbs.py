@@ -381,7 +381,7 @@ def test_selftest(verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cliff, "find_cliff", lambda gaps: None)
     code, out, _ = verb("selftest", "--json")
     assert code == 5
-    assert [c["ok"] for c in json.loads(out)["cases"]] == [True, False, True, True]
+    assert [c["ok"] for c in json.loads(out)["cases"]] == [True, False, True, True, True, True]
     assert "FAILED" in verb("selftest")[1]
 
 
