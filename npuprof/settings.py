@@ -55,11 +55,22 @@ class ServeSettings(_Section):
     api_key_file: Path | None
 
 
+class DaemonSettings(_Section):
+    """What the daemon lets others make its user run, and what it keeps."""
+
+    targets: list[str]
+    directories: list[Path]
+    max_runtime_s: Annotated[float, Field(gt=0)]
+    keep_days: Annotated[float, Field(gt=0)]
+    keep_mb: Annotated[float, Field(gt=0)]
+
+
 class Settings(_Section):
     hold: HoldSettings
     campaign: CampaignSettings
     evidence: EvidenceSettings
     serve: ServeSettings
+    daemon: DaemonSettings
 
 
 @dataclass(frozen=True)

@@ -40,10 +40,16 @@ class Outcome:
     problem: NpuprofError | None
 
 
+def new_run_id(created: float) -> str:
+    """`YYYYMMDDTHHMMSSZ-` and 6 hexadecimal digits."""
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(created))}-{secrets.token_hex(3)}"
+
+
 class Campaign:
     """One campaign of a request. `observe` is called between passes only; `evidence` makes a device's collectors.
 
-    `environment` is the timed process's, where it needs another than this one's (XRT's paths).
+    `environment` is the timed process's, where it needs another than this one's (XRT's paths). `run_id` and `user` are
+    those of a queue that asked for it.
     """
 
     def __init__(
@@ -54,6 +60,8 @@ class Campaign:
         evidence: Callable[[str], Evidence],
         environment: Mapping[str, str] | None = None,
         clock: Clock | None = None,
+        run_id: str | None = None,
+        user: str | None = None,
     ) -> None:
         self.request = request.model_copy(update={"device": request.device or default_device()})
         self.seed = request.seed if request.seed is not None else secrets.randbits(32)
@@ -63,7 +71,8 @@ class Campaign:
         self._environment = environment
         self._evidence = evidence(str(self.request.device))
         self._created = self._clock.wall_s()
-        self.run_id = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(self._created))}-{secrets.token_hex(3)}"
+        self.run_id = run_id or new_run_id(self._created)
+        self._user = user
         self._course: Course | None = None
         self._process: TimedProcess | None = None
         self._interrupted = False
@@ -193,7 +202,7 @@ class Campaign:
             request=self.request,
             seed=self.seed,
             target=info,
-            provenance={**provenance(snapshots.before), "pack": info.pack},
+            provenance={**provenance(snapshots.before), "pack": info.pack, "requested_by": self._user},
             ticket=ticket_of(
                 self._place,
                 str(self.request.device),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import TypeVar
 
 from npuprof.errors import DeviceProblem
 from npuprof.servers.client import Client, Prompt, Rejected
@@ -26,6 +27,8 @@ _WORDS = (
     "deep",
     "high",
 )
+T = TypeVar("T", int, str)
+
 _LOW, _HIGH = 300, 4000
 _TRIALS = 12
 
@@ -41,6 +44,7 @@ class Prompts:
         self._random = Random(seed)
         self._top = min(_HIGH, int(client.meta.get("n_vocab") or _HIGH))
         self.how = ""
+        self._first: int | str | None = None
         self._as_ids = self._takes_ids()
 
     def _takes_ids(self) -> bool:
@@ -55,7 +59,15 @@ class Prompts:
         return True
 
     def _ids(self, n: int) -> list[int]:
-        return [self._random.randrange(_LOW, self._top) for _ in range(n)]
+        return self._new(lambda: self._random.randrange(_LOW, self._top), n)
+
+    def _new(self, draw: Callable[[], T], n: int) -> list[T]:
+        """n drawn ones, the first another than the last time: the server's cache holds that one."""
+        found = [draw() for _ in range(n)]
+        while found and found[0] == self._first:
+            found[0] = draw()
+        self._first = found[0] if found else self._first
+        return found
 
     def _prefix(self, start: int) -> list[int]:
         fixed = Random(0)
@@ -66,7 +78,7 @@ class Prompts:
         if self._as_ids:
             return [*self._prefix(start), *self._ids(rows)]
         fixed = Random(0)
-        words = [fixed.choice(_WORDS) for _ in range(start)] + [self._random.choice(_WORDS) for _ in range(rows)]
+        words = [fixed.choice(_WORDS) for _ in range(start)] + self._new(lambda: self._random.choice(_WORDS), rows)
         return self._fitted(words, start + rows, count)
 
     def _fitted(self, words: list[str], wanted: int, count: Callable[[Prompt], int]) -> str:
