@@ -17,6 +17,10 @@ from npuprof.errors import INTERNAL, INTERRUPTED, OK, USAGE, NpuprofError
 # name: (module, attribute, one line for --help). Modules are imported when their verb is used: --help stays quick.
 _VERBS = {
     "run": ("run", "run", "Run one campaign here: ticket, live table, report."),
+    "submit": ("submit", "submit", "Queue a campaign with the daemon; prints its id."),
+    "watch": ("watch", "watch", "A queued campaign's live table, to its end."),
+    "queue": ("queue", "queue", "What is running and what waits."),
+    "cancel": ("cancel", "cancel", "Take a campaign out of the queue, or end it."),
     "hold": ("hold", "hold", "Run a command under the device hold, or see who has it."),
     "parse": ("parse", "parse", "Read pass lines out of a log."),
     "summarize": ("summarize", "summarize", "Statistics of samples from anywhere."),

@@ -54,7 +54,7 @@ async def _followed(following: Following, after: int) -> AsyncIterator[str]:
             line = lines[at]
             at += 1
             if line["event"] == "pass":
-                yield _event("pass", at, line["data"])
+                yield _event("pass", at, line["data"]["measured"])
             else:
                 yield _event("state", at, {"state": "running", "position": 0, "reset": False, "events": [line]})
         elif following.over:
