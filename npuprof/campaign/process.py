@@ -9,6 +9,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from npuprof.campaign.hold import Held
 from npuprof.campaign.schedule import Visit
+from npuprof.campaign.under import die_with_parent
 from npuprof.errors import Busy, DeviceProblem, NpuprofError, UsageProblem
 from npuprof.model.passes import Pass
 from npuprof.model.record import TargetInfo
@@ -60,6 +62,8 @@ class TimedProcess:
                 pass_fds=fds,
                 # The terminal's Ctrl-C is for the campaign, which then ends this process between two passes.
                 start_new_session=True,
+                # Set before it is Python: a parent killed while it still loads must free the ticket at once, too.
+                preexec_fn=None if prefix else partial(die_with_parent, parent),
                 env={**(os.environ if environment is None else environment), **(held.environment() if held else {})},
             )
         except OSError as e:

@@ -57,10 +57,8 @@ def _follow(daemon: Any, run_id: str, *, live: bool, silent: bool) -> None:
         shown = 0
         for event in daemon.events(run_id):
             data = event.data
-            if event.kind == "pass":
-                lines = [{"event": "pass", "data": {"measured": data}}]
-            else:
-                lines = data.get("events", [])
+            single = [{"event": "pass", "data": {"measured": data}}] if event.kind == "pass" else None
+            lines = data.get("events", []) if single is None else single
             if data.get("reset"):
                 # What was shown before the connection was lost is in the state once more.
                 lines, shown = lines[shown:], len(lines)

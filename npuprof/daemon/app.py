@@ -21,12 +21,11 @@ from npuprof.campaign.runner import new_run_id
 from npuprof.daemon import models
 from npuprof.daemon.events import stream
 from npuprof.daemon.journal import tell
-from npuprof.daemon.peers import Peer, peer_of
+from npuprof.daemon.peers import peer_of
 from npuprof.daemon.queue import ENDED, Entry, QueueFull
 from npuprof.daemon.rules import Forbidden, admit
 from npuprof.daemon.supervise import Supervisor
 from npuprof.errors import NpuprofError
-from npuprof.model import request as requests
 from npuprof.model.instants import rfc3339
 from npuprof.settings import Settings
 
@@ -75,14 +74,14 @@ def make_app(supervisor: Supervisor, settings: Settings) -> FastAPI:
     }
 
     @app.post("/v1/campaigns", status_code=201, response_model=models.Submitted, responses=refusals)
-    async def submit(body: requests.Request, request: Request) -> Any:
+    async def submit(body: models.CampaignRequest, request: Request) -> Any:
         peer = peer_of(request)
         try:
             admit(body, settings.daemon.targets, settings.daemon.directories)
         except Forbidden as e:
             raise Refused(403, str(e), rule=e.rule) from None
         run_id = new_run_id(time.time())
-        queue.add(run_id, peer.uid, peer.user, body.model_copy(update={"device": body.device}).model_dump_json())
+        queue.add(run_id, peer.uid, peer.user, body.model_dump_json())
         tell("accepted", f"accepted from {peer.user}: {body.reason or 'no reason given'}", run_id, user=peer.user)
         entry = known(run_id)
         position = queue.position(entry)
@@ -210,6 +209,3 @@ def _record(runs: Path, entry: Entry) -> Any:
         return json.loads((runs / f"{entry.id}.json").read_bytes())
     except (OSError, ValueError):
         return None
-
-
-__all__ = ["Peer", "make_app"]

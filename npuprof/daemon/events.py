@@ -20,6 +20,7 @@ async def stream(supervisor: Supervisor, entry: Entry, after: int) -> AsyncItera
     """Server-sent events from number `after` on. Comments keep an idle connection open."""
     told: tuple[str, int | None] | None = None
     while True:
+        version = supervisor.version
         now = supervisor.queue.get(entry.id)
         if now is None or now.state in ENDED:
             yield _end(now or entry, after)
@@ -37,7 +38,7 @@ async def stream(supervisor: Supervisor, entry: Entry, after: int) -> AsyncItera
             yield _event("state", 0, {"state": now.state, "position": place[1], "reset": False, "events": []})
         else:
             yield ": still queued\n\n"
-        await supervisor.moved(_QUIET_S)
+        await supervisor.moved(version, _QUIET_S)
 
 
 async def _followed(following: Following, after: int) -> AsyncIterator[str]:

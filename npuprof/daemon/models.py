@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
+
+from npuprof.model import request
+
+
+class CampaignRequest(request.Request):
+    """A request as a client's JSON states it: a number is a number, and no text that reads like one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Error(BaseModel):

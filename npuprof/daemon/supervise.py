@@ -69,6 +69,7 @@ class Supervisor:
         self._config = config
         self._run_socket = run_socket
         self.current: Following | None = None
+        self.version = 0
         self._wake = asyncio.Event()
         self._moved = asyncio.Condition()
         self._children: list[subprocess.Popen[bytes]] = []
@@ -78,11 +79,11 @@ class Supervisor:
         """Something was queued, or taken out of the queue."""
         self._wake.set()
 
-    async def moved(self, seconds: float) -> None:
-        """Until some campaign's state changes, or so many seconds have passed."""
+    async def moved(self, seen: int, seconds: float) -> None:
+        """Until `version` is another than was seen, or so many seconds have passed."""
         with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
             async with self._moved:
-                await asyncio.wait_for(self._moved.wait(), seconds)
+                await asyncio.wait_for(self._moved.wait_for(lambda: self.version != seen), seconds)
 
     async def run(self) -> None:
         """For ever: first what was running before this daemon, then the queue."""
@@ -237,4 +238,5 @@ class Supervisor:
 
     async def _notify_moved(self) -> None:
         async with self._moved:
+            self.version += 1
             self._moved.notify_all()

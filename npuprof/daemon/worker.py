@@ -36,6 +36,8 @@ def work(line: bytes) -> int:
         spool = SpoolWriter(job.spool)
     except FileExistsError:
         return OK
+    # For whatever the campaign starts: a server's log or a target may name the run that it is of.
+    os.environ["NPUPROF_RUN"] = job.run_id
     begun = {"pid": os.getpid(), "id": job.run_id, "user": job.user, "request": job.request}
     spool.write({"event": "begun", "data": begun})
     code, detail = INTERNAL, ""

@@ -182,3 +182,12 @@ def broken_factory() -> object:
 
 
 not_callable = 3
+
+
+class Counted(Slow):
+    """Writes the id of its campaign into the file COUNTED_LOG, once a start: whoever runs twice is in it twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with open(os.environ["COUNTED_LOG"], "a") as log:  # noqa: PTH123 - one write of a short line, appended whole
+            log.write(os.environ.get("NPUPROF_RUN", "?") + "\n")
