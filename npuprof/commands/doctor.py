@@ -14,12 +14,13 @@ from npuprof.commands.options import config_option, configuration, debug_option,
 @config_option
 @debug_option
 def doctor(as_json: bool, config_file: Path | None) -> int:
-    """Check driver, firmware, permissions, XRT and pyxrt, the log, power, the hold; useful without an NPU too.
+    """Check driver, firmware, permissions, XRT and pyxrt, the log, power, the hold, the daemon; useful without an NPU too.
 
     Example: npuprof doctor
     """
     from collectors.doctor import examine
     from npuprof.campaign.hold import Hold, default_device, is_enforced
+    from npuprof.daemon.installation import examine_installation
     from npuprof.errors import DeviceProblem
     from npuprof.render.text import printable
     from npuprof.targets.xrt.find import examine as xrt_checks
@@ -47,6 +48,7 @@ def doctor(as_json: bool, config_file: Path | None) -> int:
         enforced = is_enforced(directory, device)
         kind = "enforced" if enforced else "advisory: the node can be opened without it"
         checks.append({"name": "hold", "status": "ok", "detail": f"{device}: {who}; {kind}", "next": ""})
+    checks += examine_installation()
     if as_json:
         print_json({"checks": checks})
         return 0

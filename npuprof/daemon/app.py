@@ -14,6 +14,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.exceptions import HTTPException
 
 from npuprof import __version__
 from npuprof.campaign.hold import Hold, default_device, devices, is_enforced
@@ -152,6 +153,10 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> JSONResponse:
         return _problem(error.status, str(error), **error.more)
+
+    @app.exception_handler(HTTPException)
+    async def general(request: Request, error: HTTPException) -> JSONResponse:
+        return _problem(error.status_code, str(error.detail))
 
     @app.exception_handler(QueueFull)
     async def full(request: Request, error: QueueFull) -> JSONResponse:

@@ -151,6 +151,19 @@ def test_pass_lines_out_of_a_real_journal(out: Path) -> None:
     assert "pass M=5:  n=6 wall median 15.00 ms (min 15.00 max 15.00)" in said
 
 
+def test_doctor_checks_the_installation(out: Path) -> None:
+    checks = {c["name"]: c for c in json.loads(read(out, "doctor.json"))["checks"]}
+    assert checks["units"] == {
+        "name": "units",
+        "status": "ok",
+        "detail": "installed in /usr/local/lib/systemd/system",
+        "next": "",
+    }
+    assert checks["user"]["status"] == "ok"
+    assert checks["daemon"]["status"] == "ok"
+    assert checks["daemon"]["detail"].endswith("idle, 0 queued")
+
+
 def test_who_may(out: Path) -> None:
     assert read(out, "stranger-code.txt") == "3"
     assert "no daemon listens at /run/npuprof/npuprof.sock" in read(out, "stranger.txt")
