@@ -152,7 +152,7 @@ class Queue:
     def recent_seconds(self) -> list[float]:
         """How long the last campaigns took."""
         rows = self._db.execute(
-            "SELECT ended-began FROM campaigns WHERE state='done' AND began IS NOT NULL ORDER BY seq DESC LIMIT 9"
+            "SELECT ended-began FROM campaigns WHERE state='done' AND ended>began ORDER BY seq DESC LIMIT 9"
         ).fetchall()
         return [float(r[0]) for r in rows]
 

@@ -108,8 +108,6 @@ class Supervisor:
             file = spool_file(self._spools, entry.id, entry.attempt)
             if give_up(file):
                 # Its worker never began: nothing ran, and a late one finds the file taken.
-                file.unlink()
-                file.with_suffix(".given-up").touch()
                 self.queue.requeue(entry.id)
                 continue
             await self._follow(entry, file)
@@ -195,8 +193,9 @@ class Supervisor:
                     keep_record(record, self.runs)
             tell("aborted", detail, entry.id)
             await self._close(following, "aborted", DEVICE, detail)
-        with contextlib.suppress(OSError):
-            file.unlink()
+        for spool in file.parent.glob(f"{entry.id}.*.events"):
+            with contextlib.suppress(OSError):
+                spool.unlink()
 
     async def _close(self, following: Following, state: State, code: int | None, detail: str) -> None:
         entry = following.entry

@@ -32,6 +32,9 @@ class _Job:
 def work(line: bytes) -> int:
     """Runs the campaign of one line; the exit code is that of `npuprof run`."""
     job = _Job(line)
+    if (job.runs / f"{job.run_id}.json").exists():
+        # Started so late that the campaign has been run by another one.
+        return OK
     try:
         spool = SpoolWriter(job.spool)
     except FileExistsError:

@@ -53,6 +53,17 @@ def test_order_is_by_arrival_and_survives(queue: Queue, tmp_path: Path) -> None:
     assert again.start("a") == 0, "what is cancelled does not start"
 
 
+def test_order_does_not_follow_a_clock_that_steps(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([5000.0, 1000.0, 9000.0, 10.0, 20.0, 30.0])
+    monkeypatch.setattr("npuprof.daemon.queue.time.time", lambda: next(times))
+    for name in ("first", "second", "third"):
+        queue.add(name, 0, "root", "{}")
+    assert [e.id for e in queue.open_ones()] == ["first", "second", "third"]
+    queue.start("first")
+    queue.end("first", "done", 0, "")
+    assert queue.recent_seconds() == [10.0]
+
+
 @pytest.mark.parametrize("damage", [b"no database at all", None])
 def test_a_damaged_file_is_kept_aside(queue: Queue, tmp_path: Path, damage: bytes | None) -> None:
     file = tmp_path / "queue.sqlite"
