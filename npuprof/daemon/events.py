@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 from npuprof.daemon.queue import ENDED, Entry
-from npuprof.daemon.supervise import Following, Supervisor
+from npuprof.daemon.supervise import Following, Supervisor, heard
 
 _BEHIND = 200
 """Events that a client may lag behind; beyond, it gets the newest state in one piece."""
@@ -20,7 +18,7 @@ async def stream(supervisor: Supervisor, entry: Entry, after: int) -> AsyncItera
     """Server-sent events from number `after` on. Comments keep an idle connection open."""
     told: tuple[str, int | None] | None = None
     while True:
-        version = supervisor.version
+        moved = supervisor.moved.next
         now = supervisor.queue.get(entry.id)
         if now is None or now.state in ENDED:
             yield _end(now or entry, after)
@@ -38,7 +36,7 @@ async def stream(supervisor: Supervisor, entry: Entry, after: int) -> AsyncItera
             yield _event("state", 0, {"state": now.state, "position": place[1], "reset": False, "events": []})
         else:
             yield ": still queued\n\n"
-        await supervisor.moved(version, _QUIET_S)
+        await heard(moved, _QUIET_S)
 
 
 async def _followed(following: Following, after: int) -> AsyncIterator[str]:
@@ -46,6 +44,7 @@ async def _followed(following: Following, after: int) -> AsyncIterator[str]:
     at = after if 0 < after <= len(following.lines) else 0
     first = at == 0
     while True:
+        changed = following.changed.next
         lines = following.lines
         if first or len(lines) - at > _BEHIND:
             first = False
@@ -60,13 +59,8 @@ async def _followed(following: Following, after: int) -> AsyncIterator[str]:
                 yield _event("state", at, {"state": "running", "position": 0, "reset": False, "events": [line]})
         elif following.over:
             return
-        else:
-            async with following.changed:
-                if at == len(following.lines) and not following.over:
-                    with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
-                        await asyncio.wait_for(following.changed.wait(), _QUIET_S)
-            if at == len(following.lines) and not following.over:
-                yield ": still running\n\n"
+        elif not await heard(changed, _QUIET_S):
+            yield ": still running\n\n"
 
 
 def _end(entry: Entry, after: int) -> str:

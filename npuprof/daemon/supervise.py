@@ -31,24 +31,47 @@ _GRACE_S = 30.0
 _RETRY_S = 5.0
 
 
+class Bell:
+    """Rung at every change. Waiters hold no lock: one that is cancelled in the middle can stop nobody else."""
+
+    def __init__(self) -> None:
+        self._next = asyncio.Event()
+
+    def ring(self) -> None:
+        rung, self._next = self._next, asyncio.Event()
+        rung.set()
+
+    @property
+    def next(self) -> asyncio.Event:
+        """Taken before one looks, and waited for after: what changes between is not missed."""
+        return self._next
+
+
+async def heard(event: asyncio.Event, seconds: float) -> bool:
+    """Did it ring within so many seconds?"""
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except (asyncio.TimeoutError, TimeoutError):
+        return False
+    return True
+
+
 @dataclass
 class Following:
-    """One campaign's events so far, as the spool holds them; `changed` is notified at each new one and at the end."""
+    """One campaign's events so far, as the spool holds them; `changed` rings at new ones and at the end."""
 
     entry: Entry
     lines: list[dict[str, Any]] = field(default_factory=list)
     over: bool = False
-    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    changed: Bell = field(default_factory=Bell)
 
-    async def add(self, lines: list[dict[str, Any]]) -> None:
-        async with self.changed:
-            self.lines += lines
-            self.changed.notify_all()
+    def add(self, lines: list[dict[str, Any]]) -> None:
+        self.lines += lines
+        self.changed.ring()
 
-    async def end(self) -> None:
-        async with self.changed:
-            self.over = True
-            self.changed.notify_all()
+    def end(self) -> None:
+        self.over = True
+        self.changed.ring()
 
     @property
     def pid(self) -> int | None:
@@ -69,21 +92,14 @@ class Supervisor:
         self._config = config
         self._run_socket = run_socket
         self.current: Following | None = None
-        self.version = 0
         self._wake = asyncio.Event()
-        self._moved = asyncio.Condition()
+        self.moved = Bell()
         self._children: list[subprocess.Popen[bytes]] = []
         self._spools.mkdir(exist_ok=True)
 
     def poke(self) -> None:
         """Something was queued, or taken out of the queue."""
         self._wake.set()
-
-    async def moved(self, seen: int, seconds: float) -> None:
-        """Until `version` is another than was seen, or so many seconds have passed."""
-        with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
-            async with self._moved:
-                await asyncio.wait_for(self._moved.wait_for(lambda: self.version != seen), seconds)
 
     async def run(self) -> None:
         """For ever: first what was running before this daemon, then the queue."""
@@ -148,7 +164,7 @@ class Supervisor:
         """To the end of the worker, whoever started it."""
         following = Following(entry)
         self.current = following
-        await self._notify_moved()
+        self.moved.ring()
         reader = SpoolReader(file)
         began: float | None = None
         looked = 0.0
@@ -157,7 +173,7 @@ class Supervisor:
             while True:
                 lines = list(reader.new_lines())
                 if lines:
-                    await following.add(lines)
+                    following.add(lines)
                     if began is None and any(line["event"] == "started" for line in lines):
                         began = time.monotonic()
                 now = time.monotonic()
@@ -165,7 +181,7 @@ class Supervisor:
                     looked = now
                     if not reader.alive:
                         rest = list(reader.new_lines())
-                        await following.add(rest)
+                        following.add(rest)
                         break
                 if began is not None and now - began > self._settings.max_runtime_s:
                     number = signal.SIGINT if not asked_to_end else signal.SIGKILL
@@ -208,8 +224,8 @@ class Supervisor:
                 await asyncio.sleep(_RETRY_S)
         if self.current is following:
             self.current = None
-        await following.end()
-        await self._notify_moved()
+        following.end()
+        self.moved.ring()
         removed = remove_old(self.runs, self._settings.keep_days, self._settings.keep_mb)
         if removed:
             tell("removed", f"records removed by age or size: {', '.join(removed)}")
@@ -221,7 +237,7 @@ class Supervisor:
         tell("cancelled", "cancelled by its owner or root", entry.id)
         if entry.state == "queued":
             self.queue.end(entry.id, "cancelled", INTERRUPTED, "cancelled while it was queued")
-            await self._notify_moved()
+            self.moved.ring()
         elif self.current is not None and self.current.entry.id == entry.id:
             self._signal(self.current, signal.SIGINT)
 
@@ -234,8 +250,3 @@ class Supervisor:
 
     def _reap(self) -> None:
         self._children = [c for c in self._children if c.poll() is None]
-
-    async def _notify_moved(self) -> None:
-        async with self._moved:
-            self.version += 1
-            self._moved.notify_all()

@@ -258,6 +258,20 @@ def test_fifty_watchers_one_of_them_deaf(daemon: Daemon) -> None:
     assert {(e["exit_code"], e["passes"]) for e in ends} == {(0, everything)}
 
 
+def test_watchers_that_leave_in_the_middle_stop_nobody(daemon: Daemon) -> None:
+    daemon.start()
+    run_id = daemon.submit("--repeats", "30")
+    daemon.measuring(run_id)
+    for n in range(60):
+        leaving = socket.socket(socket.AF_UNIX)
+        leaving.connect(str(daemon.socket))
+        leaving.sendall(f"GET /v1/campaigns/{run_id}/events HTTP/1.1\r\nHost: d\r\n\r\n".encode())
+        time.sleep(0.002 * (n % 20))
+        leaving.close()
+    wait_for(lambda: daemon.campaign(run_id)["state"] == "done")
+    assert daemon.campaign(run_id)["record"]["ending"]["how"] == "done"
+
+
 def test_a_thousand_campaigns_wait_in_order(daemon: Daemon) -> None:
     daemon.start()
     ids = [daemon.submit("--repeats", "500")]
