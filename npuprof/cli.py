@@ -31,6 +31,8 @@ _VERBS = {
     "args": ("args", "args", "--pass-ms and --step-ms of a record, for a shell."),
     "accept": ("accept", "accept", "Acceptance: record, replay, and whether speculation pays."),
     "audit": ("audit", "audit", "Derive every figure again that a file or a pasted text states."),
+    "trace": ("trace", "trace", "Driver phases out of a saved trace."),
+    "export": ("export", "export", "A record for other tools: perfetto."),
     "plan": ("plan", "plan", "Pass plans of the XRT target: check one, print a template."),
     "errors": ("errors", "errors", "The driver's error count, now or of a saved log."),
     "doctor": ("doctor", "doctor", "What this machine has, and what to type for what is missing."),

@@ -9,6 +9,7 @@ from npuprof.campaign import budget, parity
 from npuprof.campaign.clock import Clock
 from npuprof.campaign.process import TimedProcess
 from npuprof.campaign.schedule import Visit, canary, middle_of, mirrored_round, warm_up
+from npuprof.campaign.tracing import Tracing, mark
 from npuprof.model.condition import Condition, conditions
 from npuprof.model.events import Event, Note, PassDone, RoundsPlanned
 from npuprof.model.passes import Pass
@@ -34,6 +35,7 @@ class Course:
         observe: Callable[[Event], None],
         clock: Clock,
         after_idle: Callable[[], None],
+        tracing: Tracing | None = None,
     ) -> None:
         self._request = request
         self._random = Random(seed)
@@ -45,6 +47,8 @@ class Course:
         self._measured = conditions(request.rows, request.start)
         self._began = clock.monotonic_ns()
         self._middle_done = False
+        self._tracing = tracing
+        self._traced = False
         self.passes: list[Pass] = []
         self.parity_rows: list[ParityRow] = []
         self.rounds_planned = request.repeats
@@ -98,7 +102,8 @@ class Course:
         if self.stopped or not visits:
             return
         idle = False
-        for measured in self._process.visit(visits):
+        for done in self._process.visit(visits):
+            measured = mark(done) if self._traced else done
             self.passes.append(measured)
             self._observe(PassDone(measured))
             idle = idle or "after_idle_s" in measured.extra
@@ -106,9 +111,21 @@ class Course:
             self._after_idle()
 
     def _round(self, among: Sequence[Condition]) -> None:
-        self._visit(mirrored_round(among, self.rounds_done + 1, self._request.steps, self._random))
+        if self._tracing is None:
+            self._visit(mirrored_round(among, self.rounds_done + 1, self._request.steps, self._random))
+        else:
+            self._both_ways(self._tracing, among)
         if not self.stopped:
             self.rounds_done += 1
+
+    def _both_ways(self, tracing: Tracing, among: Sequence[Condition]) -> None:
+        """A round with the driver's events recorded and one without, which comes first in turn."""
+        for on in (True, False) if self.rounds_done % 2 == 0 else (False, True):
+            self._traced = on
+            tracing.switch(on=on)
+            self._visit(mirrored_round(among, self.rounds_done + 1, self._request.steps, self._random))
+        self._traced = False
+        tracing.switch(on=False)
 
     def _announce(self) -> None:
         self._observe(RoundsPlanned(self.rounds_planned, tuple(c.name for c in self._measured)))

@@ -48,6 +48,7 @@ class TimedProcess:
         parent = 0 if prefix else os.getpid()
         command = [*prefix, sys.executable, "-m", "npuprof.campaign.worker", request.target, str(parent)]
         options = request.model_dump(include={"plan", "launch_stamps", "url", "log", "spawn"})
+        options["launch_stamps"] = request.launch_stamps or request.phases
         command.append(json.dumps({**options, "profiles": [str(p) for p in profiles]}))
         # Only XRT's runtime can hold the interpreter for ever inside a call; what it answers has a deadline of its own.
         self._patience = _PATIENCE_S if request.target == "xrt" else None

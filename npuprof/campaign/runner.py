@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from collectors.base import Own
 from collectors.evidence import Evidence
@@ -17,7 +18,8 @@ from npuprof.campaign.process import TimedProcess
 from npuprof.campaign.provenance import provenance
 from npuprof.campaign.settings import Place
 from npuprof.campaign.ticket import ticket_of
-from npuprof.campaign.voiding import incident_windows, void_passes
+from npuprof.campaign.tracing import Tracing, phases_of
+from npuprof.campaign.voiding import Window, incident_windows, void_passes
 from npuprof.errors import DeviceProblem, NpuprofError
 from npuprof.model.condition import conditions
 from npuprof.model.events import Event, Finished, Note, Started, Waiting
@@ -145,13 +147,27 @@ class Campaign:
             if info.on_npu:
                 between.append(self._evidence.state())
 
-        course = Course(self.request, self.seed, process, checks_parity, self._observe, self._clock, after_idle)
+        tracing = Tracing(self._place.runs / f"{self.run_id}.trace") if self.request.phases else None
+        course = Course(
+            self.request, self.seed, process, checks_parity, self._observe, self._clock, after_idle, tracing
+        )
         self._course = course
         problem: NpuprofError | None = None
+        phases: dict[str, Any] | None = None
+        late_jobs: list[Window] = []
         try:
+            if tracing is not None:
+                tracing.watch(process.own_pids)
             course.run()
         except NpuprofError as e:
             problem = e
+        finally:
+            lost = {} if tracing is None else tracing.close()
+        if tracing is not None:
+            try:
+                phases, late_jobs = phases_of(tracing.file, course.passes, process.own_pids, lost)
+            except NpuprofError as e:
+                problem = problem or e
         time.sleep(self._place.linger_s if late and not self._interrupted else 0)
         after = self._evidence.snapshot(own, on_npu=info.on_npu)
         how: How = "interrupted" if self._interrupted else "done" if problem is None else "failed"
@@ -162,7 +178,7 @@ class Campaign:
             detail="" if problem is None else str(problem),
         )
         snapshots = Snapshots(before=before, after=after, between=between)
-        record = self._record(course, info, checks_parity, ending, snapshots, held, granted)
+        record = self._record(course, info, checks_parity, ending, snapshots, held, granted, phases, late_jobs)
         unsaved = keep_record(record, self._place.runs)
         self._observe(Finished(record))
         problem = problem or unsaved
@@ -190,11 +206,13 @@ class Campaign:
         snapshots: Snapshots,
         held: Held | None,
         granted: float,
+        phases: dict[str, Any] | None,
+        late_jobs: list[Window],
     ) -> Record:
         agreed = parity.outcome(course.parity_rows, checks_parity)
         errors = errors_of(snapshots, info.on_npu)
-        passes = void_passes(course.passes, incident_windows(errors))
-        summary, trust = derive(passes, self.request.start, self.seed, agreed, ending, info, snapshots)
+        passes = void_passes(course.passes, [*incident_windows(errors), *late_jobs])
+        summary, trust = derive(passes, self.request.start, self.seed, agreed, ending, info, snapshots, phases)
         asked = self._created if held is None else held.asked
         return Record(
             id=self.run_id,
@@ -217,6 +235,7 @@ class Campaign:
             passes=passes,
             summary=summary,
             parity=agreed,
+            phases=phases,
             trust=trust,
             ending=ending,
         )

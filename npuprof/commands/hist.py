@@ -21,7 +21,7 @@ def hist(run: str, as_json: bool) -> int:
 
     walls: dict[str, list[float]] = {}
     for p in find(run).passes:
-        if p.phase == "measure":
+        if p.is_timed:
             walls.setdefault(p.condition, []).append(p.wall_ms)
     if as_json:
         print_json({"wall_ms": walls})

@@ -64,6 +64,12 @@ _OPTIONS = (
     click.option("--log", help="Where its pass lines are: file:PATH, journal:UNIT, unix:PATH, fifo:PATH, stderr."),
     click.option("--spawn", help="Start this server for the campaign, and end it with it."),
     click.option("--launch-stamps", is_flag=True, default=None, help="Keep the stamps of every launch (xrt)."),
+    click.option(
+        "--phases",
+        is_flag=True,
+        default=None,
+        help="Split the device wait by the driver's tracepoints (root); a campaign of its own.",
+    ),
     click.option("--require-power-mode", help="Refuse to start unless the NPU is in this mode, like performance."),
 )
 

@@ -101,3 +101,8 @@ class Pass:
     line: str | None = None
     void_reason: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_timed(self) -> bool:
+        """Measured, and not while the driver's events were recorded: those are never in one statistic with the others."""
+        return self.phase == "measure" and not self.extra.get("traced")

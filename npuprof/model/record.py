@@ -220,5 +220,6 @@ class Record(_Part):
     passes: list[Pass]
     summary: Summary
     parity: Parity
+    phases: dict[str, Any] | None = None
     trust: Trust
     ending: Ending

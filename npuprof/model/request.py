@@ -30,6 +30,7 @@ class Request(BaseModel):
     reason: str = ""
     plan: str | None = None
     launch_stamps: bool = False
+    phases: bool = False
     url: str | None = None
     log: str | None = None
     spawn: str | None = None

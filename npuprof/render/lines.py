@@ -10,7 +10,7 @@ from npuprof.render.view import rows_of
 
 def condition_lines(record: Record) -> list[str]:
     """One line a measured condition, steps last."""
-    names = list(dict.fromkeys(p.condition for p in record.passes if p.phase == "measure"))
+    names = list(dict.fromkeys(p.condition for p in record.passes if p.is_timed))
     names.sort(key=lambda n: (parse_condition(n).is_step, parse_condition(n)))
     lines = []
     for row in rows_of(record.summary, names):

@@ -35,7 +35,7 @@ class Report:
         say(_ticket(record))
         say("")
         names = [c.name for c in conditions(record.request.rows, record.request.start)]
-        names += sorted({p.condition for p in record.passes if p.phase == "measure"} - set(names))
+        names += sorted({p.condition for p in record.passes if p.is_timed} - set(names))
         self._console.print(condition_table(rows_of(record.summary, names), self._console.width))
         say("")
         for line in condition_lines(record):

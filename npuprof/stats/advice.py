@@ -22,11 +22,7 @@ def advice(record: Record) -> list[str]:
         lines.append(
             f"outliers: passes {seqs}; kept, since a slow pass is a measurement too; see: npuprof hist {record.id}"
         )
-    large = [
-        p
-        for p in record.passes
-        if p.phase == "measure" and p.rest_ms is not None and rest_is_large(p.wall_ms, p.rest_ms)
-    ]
+    large = [p for p in record.passes if p.is_timed and p.rest_ms is not None and rest_is_large(p.wall_ms, p.rest_ms)]
     if large:
         worst = max(large, key=lambda p: p.rest_ms or 0.0)
         lines.append(
@@ -50,7 +46,7 @@ def _slow_first(record: Record) -> list[str]:
     """The first measured pass of a condition far above the others: its warm-up was too short."""
     walls: dict[str, list[float]] = {}
     for p in record.passes:
-        if p.phase == "measure":
+        if p.is_timed:
             walls.setdefault(p.condition, []).append(p.wall_ms)
     lines = []
     for name, values in walls.items():

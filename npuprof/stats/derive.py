@@ -8,6 +8,7 @@ from typing import Any
 
 from npuprof.model.passes import Pass
 from npuprof.model.record import Ending, Parity, Record, Snapshots, Summary, TargetInfo, Trust
+from npuprof.stats.phases import phases_reasons
 from npuprof.stats.serve import serve_reasons
 from npuprof.stats.summarise import stability_of, summarise
 from npuprof.stats.trust import campaign_reasons, trust_of
@@ -22,11 +23,13 @@ def derive(
     ending: Ending,
     target: TargetInfo,
     snapshots: Snapshots,
+    phases: dict[str, Any] | None = None,
 ) -> tuple[Summary, Trust]:
     """Summary and trust of a campaign; the window's evidence counts for a target on an NPU."""
     series = stability_of(passes, seed)
     reasons = campaign_reasons(passes, parity, ending, series)
     reasons += serve_reasons(target, passes)
+    reasons += phases_reasons(phases)
     if target.on_npu:
         reasons += window_reasons(snapshots, passes)
     return summarise(passes, starts, series), trust_of(reasons)
@@ -42,6 +45,7 @@ def rederive(record: Record) -> tuple[Summary, Trust]:
         record.ending,
         record.target,
         record.snapshots,
+        record.phases,
     )
 
 

@@ -52,7 +52,7 @@ def look_up(record: Record, rows: int, start: int | None) -> Found:
     keys = {m: Condition(m, at, several).key for m in _measured_rows(record, at)}
     chosen = _choose(rows, [m for m in sorted(keys) if keys[m] in record.summary.passes], cliff)
     pass_summary = record.summary.passes[keys[chosen]]
-    example = next(p for p in record.passes if p.rows == chosen and p.start == at and p.phase == "measure")
+    example = next(p for p in record.passes if p.rows == chosen and p.start == at and p.is_timed)
     return Found(
         pass_ms=pass_summary.median_ms,
         step_ms=step.median_ms,
@@ -66,7 +66,7 @@ def look_up(record: Record, rows: int, start: int | None) -> Found:
 
 
 def _measured_rows(record: Record, start: int) -> set[int]:
-    return {p.rows for p in record.passes if p.phase == "measure" and p.rows > 1 and p.start == start}
+    return {p.rows for p in record.passes if p.is_timed and p.rows > 1 and p.start == start}
 
 
 def _choose(rows: int, measured: list[int], cliff: Cliff | None) -> int:

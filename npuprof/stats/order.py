@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
+from math import comb, floor, sqrt
+from statistics import NormalDist
 
 from npuprof.model.record import Interval
 
 CONFIDENCE = 0.95
+_COUNTED_UP_TO = 1000
 
 
 def median(values: Sequence[float]) -> float:
@@ -28,8 +30,13 @@ def mad(values: Sequence[float]) -> float:
 def median_rank(n: int) -> tuple[int, float]:
     """k and the coverage of [x(k), x(n+1-k)] for the median of n values: the largest k that covers 95 %, else k = 1.
 
-    coverage = 1 - 2 sum_{i<k} C(n,i) / 2^n, for any continuous distribution (David & Nagaraja, Order Statistics, 7.1).
+    coverage = 1 - 2 sum_{i<k} C(n,i) / 2^n, for any continuous distribution (David & Nagaraja, Order Statistics, 7.1);
+    normal beyond 1,000 values.
     """
+    if n > _COUNTED_UP_TO:
+        # The binomial's normal limit, rounded outwards.
+        k = max(1, floor(n / 2 - NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * sqrt(n) / 2))
+        return k, CONFIDENCE
     outside, k, coverage = 0, 1, 0.0
     for i in range((n + 1) // 2):
         outside += comb(n, i)

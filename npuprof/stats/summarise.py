@@ -16,7 +16,7 @@ from npuprof.stats.samples import Sample, Stability, by_condition, round_series,
 
 def samples_of(passes: Sequence[Pass]) -> list[Sample]:
     """The measured ones: warm-ups, canaries and void passes are kept in the record and never counted."""
-    return [Sample(p.condition, p.round or 0, p.seq, p.wall_ms) for p in passes if p.phase == "measure"]
+    return [Sample(p.condition, p.round or 0, p.seq, p.wall_ms) for p in passes if p.is_timed]
 
 
 def stability_of(passes: Sequence[Pass], seed: int) -> Stability | None:
@@ -43,7 +43,7 @@ def summarise(passes: Sequence[Pass], starts: Sequence[int], series: Stability |
     counted: dict[str, list[Pass]] = defaultdict(list)
     void: dict[str, int] = defaultdict(int)
     for p in passes:
-        if p.phase == "measure":
+        if p.is_timed:
             counted[p.condition].append(p)
         elif p.phase == "void":
             void[p.condition] += 1

@@ -43,7 +43,7 @@ def campaign_reasons(passes: Sequence[Pass], parity: Parity, ending: Ending, ser
         reasons.append(Reason(code="nothing_measured", text="no pass was measured", affects="all"))
     else:
         reasons += stability_reasons(series)
-    negative = [p for p in passes if p.phase == "measure" and p.rest_ms is not None and _overdrawn(p, p.rest_ms)]
+    negative = [p for p in passes if p.is_timed and p.rest_ms is not None and _overdrawn(p, p.rest_ms)]
     if negative:
         worst = min(negative, key=lambda p: p.rest_ms or 0.0)
         text = f"{len(negative)} passes have terms that exceed their wall, pass {worst.seq} by {-(worst.rest_ms or 0):.3f} ms"
@@ -68,7 +68,7 @@ def _where(rows: int, start: int) -> str:
 def _void(passes: Sequence[Pass]) -> list[Reason]:
     # Warm-ups and canaries have no round: one that failed costs no measured pass.
     void = Counter(p.condition for p in passes if p.phase == "void" and p.round is not None)
-    counted = Counter(p.condition for p in passes if p.phase == "measure")
+    counted = Counter(p.condition for p in passes if p.is_timed)
     reasons = []
     for name, n in void.items():
         total = n + counted[name]

@@ -448,7 +448,7 @@ def test_doctor(verb: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     file = tmp_path / "file"
     file.touch()
     monkeypatch.setenv("NPUPROF_HOLD_DIR", str(file))
-    hold = json.loads(verb("doctor", "--json")[1])["checks"][-1]
+    hold = next(c for c in json.loads(verb("doctor", "--json")[1])["checks"] if c["name"] == "hold")
     assert hold["status"] == "missing"
     assert hold["next"].startswith("sudo install -d")
 

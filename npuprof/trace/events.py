@@ -1,0 +1,102 @@
+"""Lines of trace_pipe, of a `trace` file and of `perf script`, many at a time: (head, ns, event, payload)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+Event = tuple[str, int, str, str]
+"""What stands before the instant (see `thread_of`), the instant in ns, the event's name without its system, its payload."""
+
+NAMES = frozenset(
+    {
+        "amdxdna_debug_point",
+        "xdna_job",
+        "xdna_job_queue",
+        "mbox_set_tail",
+        "mbox_irq_handle",
+        "mbox_poll_handle",
+        "sys_exit_ioctl",
+        "dma_fence_wait_end",
+    }
+)
+"""Events that phases are made of; the others are counted and passed over."""
+
+_CHUNK = 1 << 20
+_LOST = re.compile(r"LOST (\d+) EVENTS")
+_THREAD = re.compile(r"[ -](\d+)\s+(?:\([ \d-]+\)\s+)?\[\d+\]")
+_HEAD = re.compile(r"^(.*?\[\d+\].*?\d+\.\d{6,9}): +(.*)$")
+
+
+class TraceText:
+    """Reads a saved trace in constant memory. `events` counts those of any kind, `lost` what the text says was lost."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.lost = 0
+
+    def read(self, stream: BinaryIO) -> Iterator[list[Event]]:
+        """In the order of their instants within each piece of about 1 MB."""
+        rest = b""
+        while chunk := stream.read(_CHUNK):
+            whole, newline, tail = chunk.rpartition(b"\n")
+            if not newline:
+                rest += chunk
+                continue
+            yield self.parse((rest + whole).decode("utf-8", "replace"))
+            rest = tail
+        if rest:
+            yield self.parse(rest.decode("utf-8", "replace"))
+
+    def parse(self, text: str) -> list[Event]:
+        """One piece of whole lines."""
+        if "LOST" in text:
+            self.lost += sum(map(int, _LOST.findall(text)))
+        found: list[Event] = []
+        events = 0
+        last, ordered = 0, True
+        names = NAMES
+        for line in text.split("\n"):
+            # The quick way: no process is named so that its name holds a colon and a space.
+            head, _, rest = line.partition(": ")
+            if not head[-1:].isdigit():
+                split = _HEAD.match(line)
+                if split is None:
+                    continue
+                head, rest = split.groups()
+            events += 1
+            name, _, payload = rest.lstrip().partition(": ")
+            if name not in names:
+                name = name.rpartition(":")[2]
+                if name not in names:
+                    continue
+            instant = head.rpartition(" ")[2]
+            try:
+                at = int(instant.replace(".", "")) * 10 ** (10 - len(instant) + instant.index("."))
+            except ValueError:
+                events -= 1
+                continue
+            ordered = ordered and at >= last
+            last = at
+            found.append((head, at, name, payload))
+        self.events += events
+        if not ordered:
+            # Buffers of several CPUs, pasted one after the other: the instants are what orders them.
+            found.sort(key=lambda e: e[1])
+        return found
+
+
+def thread_of(head: str) -> int:
+    """The thread's number out of `comm-TID [cpu] ...` or `comm TID [cpu] ...`; -1 where there is none."""
+    before, bracket, _ = head.rpartition(" [")
+    number = before.rpartition("-")[2]
+    if bracket and number.isdigit():
+        return int(number)
+    found = _THREAD.search(head)
+    return int(found.group(1)) if found else -1
+
+
+def events_of(lines: Iterable[str]) -> list[Event]:
+    """For short texts."""
+    return TraceText().parse("\n".join(lines))
