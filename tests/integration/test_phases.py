@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -46,8 +47,15 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         subprocess.run(["mount", "-t", "tracefs", "nodev", str(TRACEFS)], check=False)
     if not (TRACEFS / "uprobe_events").exists():
         pytest.skip("this kernel has no uprobes")
-    if (TRACEFS / "events/amdxdna").exists():
-        pytest.skip("a real amdxdna driver is here, or another test's probes are")
+    # One pair of probes a machine: another worker of this test run waits for its turn.
+    with Path("/tmp/npuprof-test-uprobes.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if (TRACEFS / "events/amdxdna").exists():
+            pytest.skip("a real amdxdna driver is here")
+        yield from _probed(tmp_path_factory)
+
+
+def _probed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     library = tmp_path_factory.mktemp("driver") / "libfake.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(FAKES / "fake_driver.c")], check=True)
     table = subprocess.run(["nm", "-D", str(library)], capture_output=True, text=True, check=True).stdout
