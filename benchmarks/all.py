@@ -15,6 +15,8 @@ COMMANDS = (
     ["parsing.py"],
     ["harness.py"],
     ["acceptance.py"],
+    ["daemon.py"],
+    ["phases.py"],
     ["hold_soak.py", "--kills", "500"],
     ["coverage.py", "--campaigns", "600"],
 )

@@ -20,7 +20,7 @@ def phases_lines(phases: Mapping[str, Any]) -> list[str]:
         lines += _table({p: c["phases"][p] for p in _ORDER if p in c["phases"]}, shares=True)
         lines.append("")
     for launch in phases["launches"]:
-        known = {p: launch["phases"][p] for p in _ORDER if launch["phases"].get(p) is not None}
+        known = {p: launch["spread"][p] for p in _ORDER if launch["spread"].get(p) is not None}
         lines.append(f"launch {launch['name']}: n={launch['n']}, per launch")
         lines += _table(known, shares=False) if known else ["    no phase has both its ends in the trace"]
         lines.append("")

@@ -18,7 +18,7 @@ _OPCODES = {
     "0x17": "EXEC_NPU",
     "0x18": "CHAIN_EXEC_NPU",
 }
-_SAMPLES = 100_000
+_SAMPLES = 20_000
 """Durations kept a launch and phase; of more, every second one, then every fourth and so on."""
 
 
@@ -73,10 +73,13 @@ class Launches:
                 series[phase].add(value)
 
     def as_list(self) -> list[dict[str, Any]]:
-        return [
-            {"name": name, "n": self._counts[name], "phases": {p: s.as_dict() for p, s in series.items()}}
-            for name, series in sorted(self._series.items())
-        ]
+        """`phases` are the medians, ms, `spread` what is around them; null where no launch had both ends of a phase."""
+        found = []
+        for name, series in sorted(self._series.items()):
+            spread = {p: s.as_dict() for p, s in series.items()}
+            medians = {p: None if s is None else s["median"] for p, s in spread.items()}
+            found.append({"name": name, "n": self._counts[name], "phases": medians, "spread": spread})
+        return found
 
 
 def name_of(job: Job) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import BinaryIO
 
 Event = tuple[str, int, str, str]
@@ -24,6 +25,7 @@ NAMES = frozenset(
 """Events that phases are made of; the others are counted and passed over."""
 
 _CHUNK = 1 << 20
+_TO_NS = {6: 1000, 7: 100, 8: 10, 9: 1}
 _LOST = re.compile(r"LOST (\d+) EVENTS")
 _THREAD = re.compile(r"[ -](\d+)\s+(?:\([ \d-]+\)\s+)?\[\d+\]")
 _HEAD = re.compile(r"^(.*?\[\d+\].*?\d+\.\d{6,9}): +(.*)$")
@@ -66,15 +68,15 @@ class TraceText:
                     continue
                 head, rest = split.groups()
             events += 1
-            name, _, payload = rest.lstrip().partition(": ")
+            name, _, payload = rest.partition(": ")
             if name not in names:
-                name = name.rpartition(":")[2]
+                name = name.rpartition(":")[2].lstrip()
                 if name not in names:
                     continue
-            instant = head.rpartition(" ")[2]
+            seconds, _, fraction = head.rpartition(" ")[2].partition(".")
             try:
-                at = int(instant.replace(".", "")) * 10 ** (10 - len(instant) + instant.index("."))
-            except ValueError:
+                at = int(seconds + fraction) * _TO_NS[len(fraction)]
+            except (ValueError, KeyError):
                 events -= 1
                 continue
             ordered = ordered and at >= last
@@ -87,14 +89,18 @@ class TraceText:
         return found
 
 
+@lru_cache(4096)
+def _thread(task: str) -> int:
+    number = task.rpartition("-")[2]
+    if number.isdigit():
+        return int(number)
+    found = _THREAD.search(f"{task} [0]")
+    return int(found.group(1)) if found else -1
+
+
 def thread_of(head: str) -> int:
     """The thread's number out of `comm-TID [cpu] ...` or `comm TID [cpu] ...`; -1 where there is none."""
-    before, bracket, _ = head.rpartition(" [")
-    number = before.rpartition("-")[2]
-    if bracket and number.isdigit():
-        return int(number)
-    found = _THREAD.search(head)
-    return int(found.group(1)) if found else -1
+    return _thread(head.rpartition(" [")[0])
 
 
 def events_of(lines: Iterable[str]) -> list[Event]:

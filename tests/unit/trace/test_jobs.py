@@ -138,7 +138,8 @@ def test_order_is_by_instants_and_losses_are_counted() -> None:
     assert (found["events"], found["lost"], found["unjoined"]) == (12, 12, 0)
     assert found["passes"] == []
     assert found["launches"][0]["name"] == "CHAIN_EXEC_NPU"
-    assert found["launches"][0]["phases"]["device_ms"]["median"] == pytest.approx(0.196)
+    assert found["launches"][0]["phases"]["device_ms"] == pytest.approx(0.196)
+    assert found["launches"][0]["spread"]["device_ms"]["n"] == 1
     assert thread_of(" a b-c-12 (  34) [001] ..... 1.000001") == 12
     assert thread_of("comm 77 [000] 1.000001") == 77
     assert thread_of("nothing") == -1
