@@ -103,7 +103,7 @@ def decide(
         verdict,
         chosen,
         cases,
-        None if replay is None else len(replay.k[str(chosen)].by_prompt),
+        None if replay is None else len(replay.k[str(chosen)].by_prompt) or None,
         hows[chosen],
         tuple(reasons),
         tuple(notes),

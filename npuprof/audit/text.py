@@ -19,7 +19,15 @@ def audit_text(lines: Iterable[str]) -> list[Figure]:
     """All figures that the text states and this reads, in its order."""
     reader = Reader()
     index = Index(item for at, line in enumerate(lines, 1) for item in reader.feed(at, line))
-    return [figure for item in index.items for figure in _derive(item, index)]
+    return [figure for item in index.items for figure in _derived(item, index)]
+
+
+def _derived(item: Item, index: Index) -> list[Figure]:
+    try:
+        return list(_derive(item, index))
+    except ZeroDivisionError:
+        detail = "a step or a bar of 0, by which others would be divided"
+        return [Figure("time", _line(item.at), 0.0, None, "differs", (), detail)]
 
 
 def _derive(item: Item, index: Index) -> Iterator[Figure]:

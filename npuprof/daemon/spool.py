@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,17 @@ class SpoolWriter:
     """Made by the worker, before anything else. FileExistsError where the attempt was given up meanwhile."""
 
     def __init__(self, file: Path) -> None:
-        self._fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o640)
-        lock_exclusive(self._fd)
+        # Locked before it has its name: nobody ever sees it without a living writer.
+        draft = file.with_name(f"{file.name}.{os.getpid()}")
+        self._fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        try:
+            lock_exclusive(self._fd)
+            os.link(draft, file)
+        except BaseException:
+            os.close(self._fd)
+            raise
+        finally:
+            draft.unlink()
 
     def write(self, line: dict[str, Any]) -> None:
         """Whole lines only; a full disk loses the event, never the campaign: its record is written by itself."""
@@ -35,6 +44,14 @@ class SpoolWriter:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def unknown_spools(folder: Path, known: Callable[[str], bool]) -> Iterator[tuple[Path, str, int]]:
+    """File, run and attempt of spools whose run the queue does not know: it was lost, and they were not."""
+    for file in sorted(folder.glob("*.events")):
+        run_id, _, attempt = file.stem.partition(".")
+        if attempt.isdigit() and file.stat().st_size and not known(run_id):
+            yield file, run_id, int(attempt)
 
 
 def give_up(file: Path) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import pwd
 import signal
 import subprocess
 import time
@@ -19,7 +20,7 @@ from npuprof.daemon.launch import launch
 from npuprof.daemon.notify import notify
 from npuprof.daemon.queue import Entry, Queue, QueueFull, State
 from npuprof.daemon.retention import remove_old
-from npuprof.daemon.spool import SpoolReader, give_up, spool_file
+from npuprof.daemon.spool import SpoolReader, give_up, spool_file, unknown_spools
 from npuprof.errors import DEVICE, INTERRUPTED, NpuprofError
 from npuprof.settings import DaemonSettings
 from npuprof.store.runs import keep_record
@@ -95,6 +96,7 @@ class Supervisor:
         self._wake = asyncio.Event()
         self.moved = Bell()
         self._children: list[subprocess.Popen[bytes]] = []
+        self._cancels: dict[str, int] = {}
         self._spools.mkdir(exist_ok=True)
 
     def poke(self) -> None:
@@ -118,6 +120,7 @@ class Supervisor:
                 await asyncio.sleep(_RETRY_S)
 
     async def _recover(self) -> None:
+        self._adopt()
         for entry in self.queue.open_ones():
             if entry.state != "running":
                 continue
@@ -127,6 +130,21 @@ class Supervisor:
                 self.queue.requeue(entry.id)
                 continue
             await self._follow(entry, file)
+
+    def _adopt(self) -> None:
+        """Campaigns of a queue that was lost: their spools say what they are, and they are followed as any other."""
+        for file, run_id, attempt in unknown_spools(self._spools, lambda run_id: self.queue.get(run_id) is not None):
+            reader = SpoolReader(file)
+            begun = next((line["data"] for line in reader.new_lines() if line["event"] == "begun"), None)
+            reader.close()
+            if begun is None:
+                continue
+            user = str(begun["user"])
+            try:
+                uid = pwd.getpwnam(user).pw_uid
+            except KeyError:
+                uid = 0
+            self.queue.add(run_id, uid, user, json.dumps(begun["request"]), "running", attempt)
 
     async def _begin(self, entry: Entry) -> None:
         attempt = self.queue.start(entry.id)
@@ -169,6 +187,7 @@ class Supervisor:
         began: float | None = None
         looked = 0.0
         asked_to_end = 0.0
+        cancelled = 0
         try:
             while True:
                 lines = list(reader.new_lines())
@@ -183,6 +202,9 @@ class Supervisor:
                         rest = list(reader.new_lines())
                         following.add(rest)
                         break
+                if self._cancels.get(entry.id, 0) > cancelled and following.pid is not None:
+                    cancelled += 1
+                    self._signal(following, signal.SIGINT)
                 if began is not None and now - began > self._settings.max_runtime_s:
                     number = signal.SIGINT if not asked_to_end else signal.SIGKILL
                     if not asked_to_end or now - asked_to_end > _GRACE_S:
@@ -222,6 +244,7 @@ class Supervisor:
             except QueueFull as e:
                 tell("damaged", f"the end cannot be written into the queue, trying again: {e}", entry.id)
                 await asyncio.sleep(_RETRY_S)
+        self._cancels.pop(entry.id, None)
         if self.current is following:
             self.current = None
         following.end()
@@ -238,8 +261,9 @@ class Supervisor:
         if entry.state == "queued":
             self.queue.end(entry.id, "cancelled", INTERRUPTED, "cancelled while it was queued")
             self.moved.ring()
-        elif self.current is not None and self.current.entry.id == entry.id:
-            self._signal(self.current, signal.SIGINT)
+        else:
+            # Sent by its follower, as soon as the worker is known.
+            self._cancels[entry.id] = self._cancels.get(entry.id, 0) + 1
 
     def _signal(self, following: Following, number: int) -> None:
         """To the worker, which is alive as long as its spool is locked."""

@@ -31,6 +31,8 @@ class _Job:
 
 def work(line: bytes) -> int:
     """Runs the campaign of one line; the exit code is that of `npuprof run`."""
+    # Whoever started the daemon may have it ignore this; a campaign must be cancellable from here on.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     job = _Job(line)
     if (job.runs / f"{job.run_id}.json").exists():
         # Started so late that the campaign has been run by another one.

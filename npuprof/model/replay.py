@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from npuprof.model.record import Interval, Trust
 
 Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Part(BaseModel):
@@ -25,13 +27,13 @@ class PromptCounts(_Part):
     rounds: Count
     accepted: Count | None = None
     offered: Count | None = None
-    tokens_per_round: float | None = None
-    rate: float | None = None
+    tokens_per_round: Positive | None = None
+    rate: Share | None = None
     unfinished_rounds: Count = 0
     plain: Count = 0
     histogram: list[Count] = []
-    survival: list[float] | None = None
-    conditional: list[float | None] | None = None
+    survival: list[Share] | None = None
+    conditional: list[Share | None] | None = None
 
     def per_round(self, rule: str) -> float | None:
         """As stated, else by the rule; None where that cannot be known."""
@@ -48,9 +50,9 @@ class DraftMs(_Part):
     `by` says whose clock it was.
     """
 
-    median: float
-    min: float
-    max: float
+    median: Positive
+    min: Positive
+    max: Positive
     interval: Interval | None = None
     warm: int
     cold: int
@@ -63,7 +65,7 @@ class KCounts(PromptCounts):
 
     accepted: Count
     offered: Count
-    draft_ms_per_token: float | None = None
+    draft_ms_per_token: Positive | None = None
     draft_ms: DraftMs | None = None
     rejections: Count = 0
     near_ties: int | None = None

@@ -107,12 +107,13 @@ def sentence(finding: Finding) -> str:
     if finding.verdict == "cannot_win":
         return f"cannot win: {bar}, and a round of k={k} yields at most {k + 1} tokens, whatever the drafter; {cost}"
     if case.tokens_per_round is None or case.one_pass.projected is None:
-        return f"{_WORDS[finding.verdict]}: {bar} (break-even, not a target), no drafter was replayed; {cost}"
+        return f"{_WORDS[finding.verdict]}: {bar} (break-even, not a target), no round was replayed; {cost}"
     tokens, projected = digits3(case.tokens_per_round.value), digits3(case.one_pass.projected.value)
+    prompts = "" if finding.prompts is None else f"{finding.prompts} "
     other = ""
     if case.two_pass.verdict != case.one_pass.verdict and finding.verdict != "not_trusted":
         other = f"; in two passes: {_WORDS[case.two_pass.verdict]}"
     return (
-        f"{_WORDS[finding.verdict]} on these {finding.prompts} prompts: {tokens} tokens/round (the target's own included) "
+        f"{_WORDS[finding.verdict]} on these {prompts}prompts: {tokens} tokens/round (the target's own included) "
         f"against {bar} (break-even, not a target), x {projected} projected by arithmetic; {cost}{other}"
     )

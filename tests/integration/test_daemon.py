@@ -351,6 +351,27 @@ def test_a_damaged_queue_is_kept_aside_and_the_service_comes_up(daemon: Daemon) 
     assert daemon.run("watch", daemon.submit("--repeats", "1")).returncode in (0, 4)
 
 
+def test_a_campaign_of_a_lost_queue_is_followed_all_the_same(daemon: Daemon) -> None:
+    daemon.start()
+    run_id = daemon.submit("--repeats", "15")
+    daemon.measuring(run_id)
+    daemon.kill()
+    for file in daemon.state.glob("queue.sqlite*"):
+        file.write_bytes(b"rubbish" * 1000)
+    daemon.start()
+    done = daemon.run("watch", run_id)
+    assert done.returncode == 0, done.stderr
+    assert daemon.campaign(run_id)["state"] == "done"
+    assert (daemon.folder / "starts").read_text().split() == [run_id]
+
+
+def test_a_campaign_is_cancelled_before_its_worker_is_known(daemon: Daemon) -> None:
+    daemon.start()
+    run_id = daemon.submit("--repeats", "500")
+    assert daemon.http.delete(f"/v1/campaigns/{run_id}").status_code == 200
+    wait_for(lambda: daemon.campaign(run_id)["state"] == "cancelled")
+
+
 @root
 def test_a_full_disk_accepts_nothing_and_loses_nothing(daemon: Daemon) -> None:
     mounted = subprocess.run(

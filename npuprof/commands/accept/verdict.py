@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from npuprof.model.replay import Replay
 
 
+_LEAST_MS, _MOST_MS = Decimal("1e-6"), Decimal(86_400_000)
+
+
 def _printed(ctx: click.Context, param: click.Parameter, value: str | None) -> Estimate | None:
     """A figure as it was printed: known to half a unit of its last digit."""
     del ctx
@@ -28,11 +31,11 @@ def _printed(ctx: click.Context, param: click.Parameter, value: str | None) -> E
         return None
     try:
         number = Decimal(value)
-        positive = number.is_finite() and number > 0
+        positive = number.is_finite() and _LEAST_MS <= number <= _MOST_MS
     except InvalidOperation:
         positive = False
     if not positive:
-        raise click.BadParameter("must be milliseconds above 0, like 1049.1", param=param)
+        raise click.BadParameter("must be milliseconds above 0, like 1049.1, and at most a day", param=param)
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)
     return Estimate.around(float(number), 0.5 * 10.0**exponent)

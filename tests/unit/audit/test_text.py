@@ -76,6 +76,11 @@ def test_a_missing_part_is_named() -> None:
     assert {f.status for f in alone} == {"underivable"}
 
 
+def test_a_time_of_zero_is_no_figure() -> None:
+    text = "k=4: pass M=5 0 ms, decode step 0 ms, drafts 0 ms a round\none_pass: round 0 ms, bar 0, projected 0x"
+    assert "divided" in differs(text)[-1].detail
+
+
 def test_lines_that_were_counted_give_their_summary() -> None:
     line = "[bs] M= 2 start= 0 wall= {} | embed= 0.0 | layers= 8.0 (gemm pack= 0.0 ql= 1.00 wait= 6.0 rb= 0.0 "
     line += "sum= 7.0 host= 1.0 n=4)"

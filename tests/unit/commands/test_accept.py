@@ -370,6 +370,7 @@ def test_verdicts(verb: Verb, tmp_path: Path) -> None:
         (("--timing", "latest", "--pass-ms", "2", "--k", "4"), "one of --timing RUN and the pair"),
         (("--pass-ms", "0", "--step-ms", "1", "--k", "4"), "must be milliseconds above 0"),
         (("--pass-ms", "nan", "--step-ms", "1", "--k", "4"), "must be milliseconds above 0"),
+        (("--pass-ms", "1e308", "--step-ms", "1e-308", "--k", "4"), "must be milliseconds above 0"),
         (("--pass-ms", "2", "--step-ms", "1", "--k", "4", "--supersedes", "x"), "--supersedes needs --out FILE"),
         (("--pass-ms", "2", "--step-ms", "1", "--k", "4", "--replay", "nothing.json"), "nothing.json: cannot be read"),
         (("--pass-ms", "2", "--step-ms", "1", "--k", "4", "--replay", FIXTURE), "is no replay"),
