@@ -11,7 +11,9 @@ from typing import IO
 ROOT = Path("/sys/kernel/tracing")
 _SYSTEMS = ("amdxdna", "amdxdna_trace")
 _INSTANCE = re.compile(r"npuprof-(\d+)\Z")
-_BUFFER_KB = 8192
+_KB_A_PASS = 512
+"""A pass of 112 launches leaves 11 events of some 50 to 100 bytes a launch, on whichever CPU."""
+_LEAST_KB, _MOST_KB = 2048, 65536
 _PIECE = 1 << 16
 
 
@@ -30,8 +32,10 @@ class Tracepoints:
         self.bytes = 0
         self._instance = root / f"instances/npuprof-{os.getpid()}"
 
-    def open(self) -> None:
-        """NoTracing where there is no tracefs, no right to it, or no driver that has events."""
+    def open(self, passes: int) -> None:
+        """The buffer of each CPU is sized to `passes`, as many as run between two drains.
+
+        NoTracing where there is no tracefs, no right to it, or no driver that has events."""
         if not self._root.is_dir() or not (self._root / "instances").exists():
             raise NoTracing(f"there is no tracefs at {self._root}; type: sudo mount -t tracefs nodev {self._root}")
         found = [s for s in _SYSTEMS if (self._root / "events" / s).is_dir()]
@@ -53,7 +57,7 @@ class Tracepoints:
             pass
         self._write("tracing_on", "0")
         self._write("trace_clock", "mono")
-        self._write("buffer_size_kb", str(_BUFFER_KB))
+        self._write("buffer_size_kb", str(min(_MOST_KB, max(_LEAST_KB, _KB_A_PASS * passes))))
         self._write(f"events/{self.system}/enable", "1")
         with contextlib.suppress(OSError):
             self._write("events/dma_fence/dma_fence_wait_end/enable", "1")

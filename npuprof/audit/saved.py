@@ -97,7 +97,7 @@ def audit_verdict(data: Mapping[str, Any]) -> Iterator[Figure]:
         yield exactly(
             f"{name} pass_over_step",
             "verdict",
-            case["pass_over_step"]["value"],
+            case["pass_over_step"],
             pass_ms / step_ms,
             ("pass_ms", "step_ms"),
         )

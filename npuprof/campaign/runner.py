@@ -147,7 +147,7 @@ class Campaign:
             if info.on_npu:
                 between.append(self._evidence.state())
 
-        tracing = Tracing(self._place.runs / f"{self.run_id}.trace") if self.request.phases else None
+        tracing = self._tracing(len(names)) if self.request.phases else None
         course = Course(
             self.request, self.seed, process, checks_parity, self._observe, self._clock, after_idle, tracing
         )
@@ -183,6 +183,9 @@ class Campaign:
         self._observe(Finished(record))
         problem = problem or unsaved
         return Outcome(record, None if self._interrupted else problem)
+
+    def _tracing(self, conditions_of_a_round: int) -> Tracing:
+        return Tracing(self._place.runs / f"{self.run_id}.trace", 2 * conditions_of_a_round * self.request.steps)
 
     def _require_power_mode(self, before: dict[str, Reading], info: TargetInfo) -> None:
         wanted = self.request.require_power_mode

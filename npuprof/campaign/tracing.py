@@ -23,14 +23,14 @@ _BUSY_TOLERANCE = 0.05
 
 
 class Tracing:
-    """Around a campaign. DeviceProblem where tracepoints cannot be read."""
+    """Around a campaign; `passes` run in a round. DeviceProblem where tracepoints cannot be read."""
 
-    def __init__(self, file: Path, root: Path | None = None) -> None:
+    def __init__(self, file: Path, passes: int) -> None:
         self.file = file
         self._out: IO[bytes] = file.open("wb")
-        self._points = Tracepoints(self._out) if root is None else Tracepoints(self._out, root)
+        self._points = Tracepoints(self._out)
         try:
-            self._points.open()
+            self._points.open(passes)
         except (NoTracing, OSError) as e:
             self._out.close()
             file.unlink(missing_ok=True)

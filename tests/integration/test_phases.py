@@ -177,7 +177,7 @@ def test_without_the_right_or_the_driver_one_sentence(env: dict[str, str], tmp_p
 
     with (tmp_path / "out").open("wb") as out:
         with pytest.raises(NoTracing, match="there is no tracefs at"):
-            Tracepoints(out, tmp_path / "nowhere").open()
+            Tracepoints(out, tmp_path / "nowhere").open(4)
         (tmp_path / "instances").mkdir()
         with pytest.raises(NoTracing, match="sudo modprobe amdxdna"):
-            Tracepoints(out, tmp_path).open()
+            Tracepoints(out, tmp_path).open(4)

@@ -164,6 +164,11 @@ def test_doctor_checks_the_installation(out: Path) -> None:
     assert checks["daemon"]["detail"].endswith("idle, 0 queued")
 
 
+def test_uninstall_takes_everything_but_the_records(out: Path) -> None:
+    assert read(out, "left.txt") == "", read(out, "uninstall.txt")
+    assert f"{read(out, 'id.txt')}.json" in read(out, "kept.txt")
+
+
 def test_who_may(out: Path) -> None:
     assert read(out, "stranger-code.txt") == "3"
     assert "no daemon listens at /run/npuprof/npuprof.sock" in read(out, "stranger.txt")
