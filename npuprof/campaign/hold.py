@@ -16,7 +16,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -315,4 +315,17 @@ def _ancestors() -> set[int]:
             if e.errno not in (errno.ENOENT, errno.ESRCH):
                 raise
             break
+    return found
+
+
+def status_of(directory: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Holder, waiters in their order, and whether the hold is enforced, by device: what `hold status --json` prints."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in names:
+        holder, waiters = Hold(directory, name).status()
+        found[name] = {
+            "holder": None if holder is None else vars(holder),
+            "waiters": [{**vars(w), "position": i} for i, w in enumerate(waiters, 1)],
+            "enforced": is_enforced(directory, name),
+        }
     return found

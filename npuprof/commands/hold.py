@@ -74,30 +74,21 @@ def hold_status(device: str | None, as_json: bool, config_file: Path | None) -> 
 
     Example: npuprof hold status --json
     """
-    from npuprof.campaign.hold import Hold, default_device, devices, is_enforced
+    from npuprof.campaign.hold import Hold, default_device, devices, is_enforced, status_of
 
     settings = configuration(config_file).settings.hold
     known = (
         devices(settings.directory) if settings.directory.is_dir() and os.access(settings.directory, os.R_OK) else []
     )
     names = [device] if device else sorted({*known, default_device()})
-    found = {name: Hold(settings.directory, name).status() for name in names}
-    enforced = {name: is_enforced(settings.directory, name) for name in names}
     if as_json:
-        devices_json = {
-            name: {
-                "holder": None if holder is None else vars(holder),
-                "waiters": [{**vars(w), "position": i} for i, w in enumerate(waiters, 1)],
-                "enforced": enforced[name],
-            }
-            for name, (holder, waiters) in found.items()
-        }
-        print_json({"devices": devices_json})
+        print_json({"devices": status_of(settings.directory, names)})
         return 0
     if settings.command:
         click.echo(f"this site's own hold is used: {printable(' '.join(settings.command))}; ask it who holds a device")
-    for name, (holder, waiters) in found.items():
-        kind = "enforced" if enforced[name] else "advisory"
+    for name in names:
+        holder, waiters = Hold(settings.directory, name).status()
+        kind = "enforced" if is_enforced(settings.directory, name) else "advisory"
         click.echo(printable(f"{name} ({kind}): {'free' if holder is None else _line(holder)}"))
         for i, w in enumerate(waiters, 1):
             click.echo(printable(f"  {i}. {_line(w)}"))

@@ -42,9 +42,9 @@ def run(
     Example: npuprof run --target reference --rows 2,5,16,17 --reason "verify cost of pack X"
     """
     from npuprof.campaign.runner import Campaign
-    from npuprof.campaign.settings import Place
     from npuprof.commands.evidence import evidence_for
     from npuprof.commands.key import provide_key
+    from npuprof.commands.place import place_of
     from npuprof.commands.request import make_request
     from npuprof.commands.watcher import watcher
     from npuprof.render.text import printable
@@ -55,9 +55,6 @@ def run(
     request = make_request(settings.campaign, request_file, flags)
     if out is not None and not out.parent.is_dir():
         raise UsageProblem(f"--out {out}: there is no folder {out.parent}; make it, or name another place")
-    from npuprof.commands.profiles import profile_files
-
-    quiet_s = settings.evidence
     environment = None
     if request.target == "xrt":
         from npuprof.commands.plan import verified_environment
@@ -65,14 +62,7 @@ def run(
         environment = verified_environment(Path(str(request.plan)))
     elif request.target == "serve":
         provide_key(settings)
-    place = Place(
-        settings.hold.directory,
-        tuple(settings.hold.command),
-        user_runs(),
-        quiet_s.settle_s,
-        quiet_s.linger_s,
-        tuple(profile_files(config)),
-    )
+    place = place_of(config, user_runs())
     with watcher(live=not no_live, silent=as_json or quiet) as observe:
         campaign = Campaign(request, place, observe, evidence_for(config), environment)
         with _interrupts(campaign) as received:

@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from npuprof import __version__
-from npuprof.campaign.hold import Hold, default_device, devices, is_enforced
+from npuprof.campaign.hold import default_device, devices, status_of
 from npuprof.campaign.runner import new_run_id
 from npuprof.daemon import models
 from npuprof.daemon.events import stream
@@ -121,15 +121,7 @@ def make_app(supervisor: Supervisor, settings: Settings) -> FastAPI:
     async def hold() -> Any:
         directory = settings.hold.directory
         names = sorted({*(devices(directory) if directory.is_dir() else []), default_device()})
-        found = {}
-        for name in names:
-            holder, waiters = Hold(directory, name).status()
-            found[name] = {
-                "holder": None if holder is None else vars(holder),
-                "waiters": [{**vars(w), "position": i} for i, w in enumerate(waiters, 1)],
-                "enforced": is_enforced(directory, name),
-            }
-        return {"devices": found}
+        return {"devices": status_of(directory, names)}
 
     @app.get("/v1/health", response_model=models.Health)
     async def health() -> Any:

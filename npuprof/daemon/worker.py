@@ -62,15 +62,13 @@ def work(line: bytes) -> int:
 
 def _campaign(job: _Job, spool: SpoolWriter) -> tuple[int, str]:
     from npuprof.campaign.runner import Campaign
-    from npuprof.campaign.settings import Place
     from npuprof.commands.evidence import evidence_for
     from npuprof.commands.key import provide_key
-    from npuprof.commands.profiles import profile_files
+    from npuprof.commands.place import place_of
     from npuprof.model.request import Request
     from npuprof.settings import load_settings
 
     config = load_settings(job.config)
-    settings = config.settings
     request = Request.model_validate(job.request)
     environment = None
     if request.target == "xrt":
@@ -78,15 +76,7 @@ def _campaign(job: _Job, spool: SpoolWriter) -> tuple[int, str]:
 
         environment = verified_environment(Path(str(request.plan)))
     elif request.target == "serve":
-        provide_key(settings)
-    place = Place(
-        settings.hold.directory,
-        tuple(settings.hold.command),
-        job.runs,
-        settings.evidence.settle_s,
-        settings.evidence.linger_s,
-        tuple(profile_files(config)),
-    )
+        provide_key(config.settings)
 
     def observe(event: Event) -> None:
         line = to_wire(event)
@@ -94,6 +84,7 @@ def _campaign(job: _Job, spool: SpoolWriter) -> tuple[int, str]:
             spool.write(line)
         _story(job.run_id, event)
 
+    place = place_of(config, job.runs)
     campaign = Campaign(request, place, observe, evidence_for(config), environment, run_id=job.run_id, user=job.user)
 
     def interrupted(number: int, frame: object) -> None:

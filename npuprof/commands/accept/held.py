@@ -47,10 +47,10 @@ def holding(
     config: Configuration, device: str | None, reason: str, timeout: float | None, *, quiet: bool
 ) -> Iterator[Window]:
     """The ticket with evidence; who is waited for is told on standard error."""
-    from npuprof.campaign.settings import Place
     from npuprof.campaign.window import window
     from npuprof.commands.accept.shared import teller
     from npuprof.commands.evidence import evidence_for
+    from npuprof.commands.place import place_of
     from npuprof.store.runs import user_runs
 
     say = teller(quiet)
@@ -58,13 +58,6 @@ def holding(
     def tell(holder: Claim, ahead: int) -> None:
         say(f"waiting: held by pid {holder.pid} ({holder.user}) since {holder.since}, {ahead} ahead")
 
-    settings = config.settings
-    place = Place(
-        settings.hold.directory,
-        tuple(settings.hold.command),
-        user_runs(),
-        settings.evidence.settle_s,
-        settings.evidence.linger_s,
-    )
+    place = place_of(config, user_runs())
     with window(place, device, reason, timeout, evidence_for(config), tell) as opened:
         yield opened
