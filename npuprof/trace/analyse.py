@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from npuprof.stats.order import median, median_interval
 from npuprof.trace.events import TraceText
 from npuprof.trace.jobs import Job, Joiner
-from npuprof.trace.phases import PHASES, launch_phases
+from npuprof.trace.phases import PHASES
 
 _OPCODES = {
     "0xc": "EXECUTE_BUFFER_CF",
@@ -18,6 +18,7 @@ _OPCODES = {
     "0x17": "EXEC_NPU",
     "0x18": "CHAIN_EXEC_NPU",
 }
+_KEYS = tuple(f"{p}_ms" for p in PHASES)
 _SAMPLES = 20_000
 """Durations kept a launch and phase; of more, every second one, then every fourth and so on."""
 
@@ -33,7 +34,10 @@ class Series:
         self._every = 1
 
     def add(self, value: float) -> None:
-        self.low, self.high = min(self.low, value), max(self.high, value)
+        if value < self.low:
+            self.low = value
+        if value > self.high:
+            self.high = value
         if self.n % self._every == 0:
             self.values.append(value)
             if len(self.values) > _SAMPLES:
@@ -65,12 +69,14 @@ class Launches:
     def add(self, name: str, job: Job) -> None:
         series = self._series.get(name)
         if series is None:
-            series = self._series[name] = {f"{p}_ms": Series() for p in PHASES}
+            series = self._series[name] = {key: Series() for key in _KEYS}
             self._counts[name] = 0
         self._counts[name] += 1
-        for phase, value in launch_phases(job).items():
-            if value is not None:
-                series[phase].add(value)
+        before = job.received
+        for key, at in zip(_KEYS, (job.run, job.doorbell, job.irq, job.complete, job.wake), strict=True):
+            if before is not None and at is not None and at >= before:
+                series[key].add((at - before) / 1e6)
+            before = at
 
     def as_list(self) -> list[dict[str, Any]]:
         """`phases` are the medians, ms, `spread` what is around them; null where no launch had both ends of a phase."""

@@ -28,7 +28,17 @@ _CHUNK = 1 << 20
 _TO_NS = {6: 1000, 7: 100, 8: 10, 9: 1}
 _LOST = re.compile(r"LOST (\d+) EVENTS")
 _THREAD = re.compile(r"[ -](\d+)\s+(?:\([ \d-]+\)\s+)?\[\d+\]")
-_HEAD = re.compile(r"^(.*?\[\d+\].*?\d+\.\d{6,9}): +(.*)$")
+_HEAD = re.compile(r"^(.*?\[\d+\].*? \d+\.\d{6,9}): +(?:\w+:)?(\w+): ?(.*)$")
+
+
+def _split(line: str) -> list[str] | None:
+    """Head, event and payload of any other line of a trace: with a system before the event, or an odd process name."""
+    head, _, rest = line.partition(": ")
+    if head[-1:].isdigit():
+        name, _, payload = rest.partition(": ")
+        return [head, name.rpartition(":")[2].strip(), payload]
+    found = _HEAD.match(line)
+    return None if found is None else list(found.groups())
 
 
 class TraceText:
@@ -61,25 +71,24 @@ class TraceText:
         names = NAMES
         for line in text.split("\n"):
             # The quick way: no process is named so that its name holds a colon and a space.
-            head, _, rest = line.partition(": ")
-            if not head[-1:].isdigit():
-                split = _HEAD.match(line)
-                if split is None:
+            parts = line.split(": ", 2)
+            if len(parts) < 3 or parts[1] not in names:
+                again = _split(line)
+                if again is None:
                     continue
-                head, rest = split.groups()
-            events += 1
-            name, _, payload = rest.partition(": ")
-            if name not in names:
-                name = name.rpartition(":")[2].lstrip()
-                if name not in names:
+                parts = again
+                if parts[1] not in names:
+                    events += 1
                     continue
-            seconds, _, fraction = head.rpartition(" ")[2].partition(".")
+            head, name, payload = parts
+            seconds, _, fraction = head[head.rfind(" ") + 1 :].partition(".")
             try:
                 at = int(seconds + fraction) * _TO_NS[len(fraction)]
             except (ValueError, KeyError):
-                events -= 1
                 continue
-            ordered = ordered and at >= last
+            events += 1
+            if at < last:
+                ordered = False
             last = at
             found.append((head, at, name, payload))
         self.events += events

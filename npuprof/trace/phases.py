@@ -14,18 +14,12 @@ UNSEEN = "unseen"
 Window = tuple[int, int]
 
 
-def launch_phases(job: Job) -> dict[str, float | None]:
-    """ms: queue (received to run), submit (run to doorbell), device (doorbell to interrupt, firmware and array together),
-    complete (interrupt to completion), wake (completion to user). None where the trace has not both ends."""
-    ends = (job.received, job.run, job.doorbell, job.irq, job.complete, job.wake)
-    return {
-        f"{name}_ms": None if a is None or b is None or b < a else (b - a) / 1e6
-        for name, a, b in zip(PHASES, ends, ends[1:], strict=False)
-    }
-
-
 def stages(job: Job) -> list[tuple[str, int, int]]:
-    """The stages of a job in order; a stage whose border is missing is not there."""
+    """(phase, from ns, to ns) of a job in order; one whose border is missing is not there.
+
+    queue: received to run; submit: run to doorbell; device: doorbell to interrupt, firmware and array together; complete:
+    interrupt to completion; wake: completion to user.
+    """
     ends = (job.received, job.run, job.doorbell, job.irq, job.complete, job.wake)
     return [
         (name, a, b)

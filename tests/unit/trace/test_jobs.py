@@ -14,7 +14,7 @@ from npuprof.trace.analyse import analyse
 from npuprof.trace.events import TraceText, events_of, thread_of
 from npuprof.trace.jobs import Job, Joiner
 from npuprof.trace.passes import PassJoiner, waits_of
-from npuprof.trace.phases import PHASES, launch_phases, partition
+from npuprof.trace.phases import PHASES, partition, stages
 
 CURRENT = """\
  python-3785 [001] ..... 1688.280601: amdxdna_debug_point: python:0 job received
@@ -55,6 +55,12 @@ swapper 0 [000] 1688.280828: amdxdna:mbox_irq_handle: xdna_mailbox.99
 kworker/u9:2 78 [000] 1688.280835: amdxdna:xdna_job_queue: hwctx.3785.1 seq#:0 outstanding:0 job complete
 python 3785 [001] 1688.280851: syscalls:sys_exit_ioctl: 0x0
 """
+
+
+def launch_phases(job: Job) -> dict[str, float | None]:
+    """ms by phase; None where the trace has not both ends."""
+    found = {name: (b - a) / 1e6 for name, a, b in stages(job)}
+    return {f"{p}_ms": found.get(p) for p in PHASES}
 
 
 def joined(text: str) -> tuple[list[Job], Joiner]:
