@@ -28,7 +28,8 @@ def queue(as_json: bool) -> int:
         return 0
     from rich.console import Console
 
-    from npuprof.render.queue import queue_table
+    from npuprof.render.queue import queue_lines
 
-    Console(highlight=False).print(queue_table(answer["campaigns"]))
+    for line in queue_lines(answer["campaigns"], Console().width):
+        click.echo(line)
     return 0
