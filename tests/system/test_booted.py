@@ -11,7 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import tomllib
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
 
 PROJECT = Path(__file__).parents[2]
 _TOOLS = ("debootstrap", "systemd-nspawn")
