@@ -26,6 +26,8 @@ NAMES = frozenset(
 
 _CHUNK = 1 << 20
 _TO_NS = {6: 1000, 7: 100, 8: 10, 9: 1}
+_RETURNED = "sys_ioctl -> "
+"""How trace_pipe prints the event sys_exit_ioctl; perf prints it by its name."""
 _LOST = re.compile(r"LOST (\d+) EVENTS")
 _THREAD = re.compile(r"[ -](\d+)\s+(?:\([ \d-]+\)\s+)?\[\d+\]")
 _HEAD = re.compile(r"^(.*?\[\d+\].*? \d+\.\d{6,9}): +(?:\w+:)?(\w+): ?(.*)$")
@@ -35,6 +37,8 @@ def _split(line: str) -> list[str] | None:
     """Head, event and payload of any other line of a trace: with a system before the event, or an odd process name."""
     head, _, rest = line.partition(": ")
     if head[-1:].isdigit():
+        if rest.startswith(_RETURNED):
+            return [head, "sys_exit_ioctl", rest]
         name, _, payload = rest.partition(": ")
         return [head, name.rpartition(":")[2].strip(), payload]
     found = _HEAD.match(line)

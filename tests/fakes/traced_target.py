@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
+import termios
 import time
 
 from npuprof.model.passes import Terms
@@ -21,6 +23,7 @@ class Traced:
         self._driver = ctypes.CDLL(os.environ["FAKE_DRIVER"])
         self._context = f"hwctx.{os.getpid()}.1".encode()
         self._seq = 0
+        self._pipe = os.pipe()
         self._silent = bool(os.environ.get("FAKE_DRIVER_SILENT"))
         self._timeout_at = int(os.environ.get("FAKE_DRIVER_TIMEOUT_AT", "-1"))
 
@@ -63,11 +66,14 @@ class Traced:
         else:
             d.fake_irq(b"xdna_mailbox", 99)
             d.fake_job_queue(context, seq, b"job complete")
+            # Back from an ioctl, as XRT's wait for a syncobj is.
+            fcntl.ioctl(self._pipe[0], termios.FIONREAD, b"\0" * 4)
         t4 = now()
         return ("gemm", t0, t0, t0, t3, t4, t4)
 
     def close(self) -> None:
-        pass
+        for fd in self._pipe:
+            os.close(fd)
 
 
 def make() -> Traced:

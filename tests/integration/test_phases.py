@@ -115,6 +115,9 @@ def test_a_tracing_campaign(env: dict[str, str], tmp_path: Path) -> None:
     assert launch["n"] == 4 * len(traced)
     assert launch["phases"]["device_ms"] > 2.0
     assert launch["spread"]["queue_ms"]["n"] == launch["n"]
+    if (TRACEFS / "events/syscalls/sys_exit_ioctl").exists():
+        assert launch["spread"]["wake_ms"]["n"] == launch["n"]
+        assert launch["phases"]["wake_ms"] < launch["phases"]["device_ms"]
     assert set(phases["cost"]) == {"step", "rows=2"}
     assert phases["cost"]["rows=2"]["blocks"] == 6
     assert (phases["lost"], phases["timedout"], phases["unjoined"]) == (0, 0, 0)

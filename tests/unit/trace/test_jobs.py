@@ -74,6 +74,10 @@ def joined(text: str) -> tuple[list[Job], Joiner]:
     ("text", "us"),
     [
         (CURRENT, {"queue": 29, "submit": 2, "device": 196, "complete": 7, "wake": 16}),
+        (
+            CURRENT.replace("sys_exit_ioctl: 0x0", "sys_ioctl -> 0x0"),
+            {"queue": 29, "submit": 2, "device": 196, "complete": 7, "wake": 16},
+        ),
         (PERF, {"queue": 29, "submit": 2, "device": 196, "complete": 7, "wake": 16}),
         (OLD, {"queue": None, "submit": None, "device": 200, "complete": 20, "wake": None}),
         (POLLING, {"queue": 20, "submit": 10, "device": 100, "complete": 10, "wake": 10}),
