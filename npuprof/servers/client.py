@@ -74,6 +74,7 @@ class Client:
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=_TIMEOUT_S, trust_env=False)
         self._say = say
         self._alive = alive
+        self.completions = 0
         self.model: str | None = None
         self.meta: dict[str, Any] = {}
 
@@ -128,10 +129,13 @@ class Client:
             body["model"] = self.model
         if every:
             body |= {"echo": True, "logprobs": 1}
-        if not stream:
-            return self.post("/v1/completions", body)
-        with self._failing():
-            return self._streamed(body, time.monotonic_ns())
+        if stream:
+            with self._failing():
+                answer = self._streamed(body, time.monotonic_ns())
+        else:
+            answer = self.post("/v1/completions", body)
+        self.completions += 1
+        return answer
 
     def post(self, path: str, body: dict[str, Any]) -> Answer:
         """One request, answered by an object. Rejected with what the server said, DeviceProblem where it said nothing."""

@@ -61,6 +61,7 @@ su member -c 'npuprof submit --rows 2 --repeats 3 --reason member' > member.txt 
 su member -c "npuprof watch $(cat member.txt)" > member-watch.txt 2>&1
 echo $? > member-code.txt
 make -C /source uninstall > uninstall.txt 2>&1
-find /usr/local /run/npuprof -name '*npuprof*' > left.txt 2>/dev/null
+find /usr/local -name '*npuprof*' > left.txt
+ls -A /run/npuprof >> left.txt 2>/dev/null
 ls /var/lib/npuprof/runs > kept.txt
 systemctl poweroff

@@ -17,6 +17,7 @@ from npuprof.targets.serve.prompts import Prompts
 
 _LINE_WITHIN_S = 5.0
 _AFTER_S = 0.05
+_LAG_S = 2.0
 
 
 class SeenLine(Protocol):
@@ -47,6 +48,8 @@ class ServeTarget:
         self._lines = lines
         self._client = Client(url, say, server.state if server else lambda: None)
         self._client.wait_ready()
+        self._accounted = 0
+        self._logs_each = True
         self._prompts = Prompts(self._client)
         self.own_pids = sorted({*listening_pids(url), *([server.pid] if server else [])})
         self._every = self._gives_all_logits()
@@ -77,10 +80,20 @@ class ServeTarget:
             return False
 
     def _drain(self) -> None:
-        """Lines of requests before: a short while after their answers, since a log may lag behind."""
-        if self._lines is not None:
-            while self._lines.take(_AFTER_S) is not None:
-                pass
+        """Lines of the requests before, which a log that lags behind may bring late: one a request, then until it is quiet.
+
+        A server that logs no line for some request is waited for once.
+        """
+        if self._lines is None:
+            return
+        wanted = self._client.completions - self._accounted if self._logs_each else 0
+        end = time.monotonic() + _LAG_S
+        while wanted > 0 and time.monotonic() < end:
+            wanted -= self._lines.take(_AFTER_S) is not None
+        self._logs_each = self._logs_each and wanted <= 0
+        while self._lines.take(_AFTER_S) is not None:
+            pass
+        self._accounted = self._client.completions
 
     def prepare(self, rows: int, start: int) -> None:
         """The server's cache holds the first `start` tokens; the prompt's others are new to it."""
@@ -97,6 +110,7 @@ class ServeTarget:
         if answer.prompt_tokens is not None:
             return answer.prompt_tokens
         seen = self._lines.take(_LINE_WITHIN_S) if self._lines is not None else None
+        self._accounted = self._client.completions
         if seen is None or not isinstance(seen.line, PassLine):
             raise DeviceProblem(
                 "the server counts no tokens: it takes no ids, has no /tokenize, gives no usage, logs no line"
@@ -112,6 +126,7 @@ class ServeTarget:
     def _by_line(self) -> Timing:
         answer = self._client.complete(self._prompt, 1, every=self._every and self._rows > 1)
         seen, others = self._lines_of(answer)
+        self._accounted = self._client.completions
         client = {"client_ms": answer.wall_ms}
         if seen is None:
             return Timing(answer.begin_ns, answer.end_ns, void_reason=self._why_not(others), extra=client)
