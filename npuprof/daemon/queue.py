@@ -75,13 +75,16 @@ class Queue:
 
     def _open(self, file: Path) -> None:
         self._db = sqlite3.connect(file, isolation_level=None, timeout=10)
-        self._db.row_factory = sqlite3.Row
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=FULL")
-        if self._db.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+        try:
+            self._db.row_factory = sqlite3.Row
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=FULL")
+            if self._db.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+                raise sqlite3.DatabaseError("malformed")
+            self._db.executescript(_SCHEMA)
+        except sqlite3.Error:
             self._db.close()
-            raise sqlite3.DatabaseError("malformed")
-        self._db.executescript(_SCHEMA)
+            raise
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,8 +24,9 @@ from npuprof.model.wire import from_wire, parse_line, to_wire
 
 
 @pytest.fixture
-def queue(tmp_path: Path) -> Queue:
-    return Queue(tmp_path / "queue.sqlite")
+def queue(tmp_path: Path) -> Iterator[Queue]:
+    with closing(Queue(tmp_path / "queue.sqlite")) as opened:
+        yield opened
 
 
 def test_order_is_by_arrival_and_survives(queue: Queue, tmp_path: Path) -> None:
@@ -51,6 +54,7 @@ def test_order_is_by_arrival_and_survives(queue: Queue, tmp_path: Path) -> None:
     assert again.get("a") is not None, "a campaign that has not ended is never forgotten"
     again.end("a", "cancelled", 130, "")
     assert again.start("a") == 0, "what is cancelled does not start"
+    again.close()
 
 
 def test_order_does_not_follow_a_clock_that_steps(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,6 +81,7 @@ def test_a_damaged_file_is_kept_aside(queue: Queue, tmp_path: Path, damage: byte
     assert again.damaged.read_bytes() == data
     assert again.open_ones() == []
     again.add("new", 0, "root", "{}")
+    again.close()
 
 
 def test_a_folder_that_is_none_and_a_full_disk(queue: Queue, tmp_path: Path) -> None:
