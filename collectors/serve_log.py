@@ -172,7 +172,12 @@ def _look_through(path: Path, back: Callable[[bytes], None]) -> int:
 
 
 def _journal(unit: str, ended: threading.Event, back: Callable[[bytes], None]) -> Chunks:
-    """The unit's messages: those of its present invocation for the import line, then the new ones."""
+    """The unit's messages: those of its present invocation for the import line, then the new ones.
+
+    Followed from a place that was read before the first request: `journalctl -f -n 0` takes its own only once it runs,
+    and loses what comes until then.
+    """
+    place = _journal_end()
     shown = subprocess.run(
         ["systemctl", "show", "-p", "InvocationID", "--value", unit], capture_output=True, text=True, check=False
     ).stdout.strip()
@@ -180,7 +185,7 @@ def _journal(unit: str, ended: threading.Event, back: Callable[[bytes], None]) -
     back(
         subprocess.run(["journalctl", "-q", "-o", "cat", "--no-pager", *since], capture_output=True, check=False).stdout
     )
-    command = ["journalctl", "-q", "-f", "-n", "0", "-o", "cat", "-u", unit]
+    command = ["journalctl", "-q", "-f", "--no-tail", *place, "-o", "cat", "-u", unit]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def chunks() -> Chunks:
@@ -190,6 +195,15 @@ def _journal(unit: str, ended: threading.Event, back: Callable[[bytes], None]) -
             yield from _pipe(process.stdout)
 
     return chunks()
+
+
+def _journal_end() -> list[str]:
+    """What makes journalctl begin after the last message that the journal holds now; it has no end while it is empty."""
+    last = subprocess.run(
+        ["journalctl", "-q", "-n", "1", "-o", "cat", "--no-pager", "--show-cursor"], capture_output=True, check=False
+    ).stdout
+    cursor = re.search(rb"(?:^|\n)-- cursor: (\S+)\s*\Z", last)
+    return [f"--after-cursor={cursor[1].decode()}"] if cursor else []
 
 
 def _kill_after(ended: threading.Event, process: subprocess.Popen[bytes]) -> None:

@@ -52,6 +52,7 @@ systemctl start fake-server.service
 npuprof run --target serve --url http://127.0.0.1:8099 --log journal:fake-server.service --rows 2,5 --repeats 3 \
   > journal-run.txt 2>&1
 echo $? > journal-run-code.txt
+journalctl -q -b -n 200 -o short-precise > journal-around-run.txt 2>&1
 npuprof doctor --json > doctor.json 2>&1
 useradd -m stranger
 su stranger -c 'npuprof queue' > stranger.txt 2>&1

@@ -119,11 +119,18 @@ def test_a_fifo_is_made_and_outlives_its_writer(path: Path) -> None:
 
 def test_a_journal_by_fake_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No journal runs in every place where tests do: journalctl and systemctl are fakes that print what these print."""
-    new = tmp_path / "new"
-    new.write_text("")
+    journal, up = tmp_path / "journal", tmp_path / "up"
+    journal.write_text(f"{IMPORT}\n{line(6.0)}")
     fakes = {
         "systemctl": "echo 0123456789abcdef0123456789abcdef",
-        "journalctl": f'case "$*" in *INVOCATION*) echo "{IMPORT}";; *) exec tail -f -n +1 {new};; esac',
+        "journalctl": f"""
+            case "$*" in
+            *INVOCATION*) cat {journal};;
+            *--show-cursor*) tail -n 1 {journal}; echo "-- cursor: s=a;i=$(wc -l < {journal})";;
+            *)  until [ -e {up} ]; do sleep 0.01; done
+                seen=$(echo "$*" | sed -n 's/.*--no-tail --after-cursor=s=a;i=\\([0-9]*\\) .*/\\1/p')
+                exec tail -f -n "${{seen:++$((seen + 1))}}" {journal};;
+            esac""",
     }
     for name, body in fakes.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
@@ -131,8 +138,12 @@ def test_a_journal_by_fake_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     following = Following("journal:forward-serve")
     assert following.log.import_line == IMPORT
-    append(new, line(7.0))
+    append(journal, line(7.0))
+    up.touch()
+    # What came before the follower was up, and nothing from before.
     assert following.wall() == 7.0
+    append(journal, line(8.0))
+    assert following.wall() == 8.0
     following.log.close()
 
 
