@@ -102,7 +102,9 @@ def _options(given: dict[str, Any], reports: TextIO) -> Options:
         except (OSError, ValueError) as e:
             raise UsageProblem(f"--log {given['log']}: {getattr(e, 'strerror', None) or e}") from e
 
-    return Options(given["plan"], given["launch_stamps"], given["url"], given["spawn"], lines, say)
+    return Options(
+        given["plan"], given["launch_stamps"], given["url"], given["spawn"], given["log"] == "stderr", lines, say
+    )
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ from npuprof.errors import DeviceProblem
 
 _LOADING_S = 300.0
 _TIMEOUT_S = 120.0
+_SILENT = "the server at {} keeps its stream open, but after {} tokens none came for {:g} s"
 _SHOWN = 300
 
 Prompt = str | list[int]
@@ -182,10 +183,15 @@ class Client:
         ) as answer:
             if answer.status_code != 200:
                 raise Rejected(answer.status_code, self.url, answer.read().decode("utf-8", "replace"))
+            heard = begin
             for line in answer.iter_lines():
                 now = time.monotonic_ns()
                 if not line.startswith("data:"):
+                    # Comments that keep the connection alive are no answer.
+                    if now - heard > _TIMEOUT_S * 1e9:
+                        raise DeviceProblem(_SILENT.format(self.url, len(stamps), _TIMEOUT_S))
                     continue
+                heard = now
                 if line[5:].strip() == "[DONE]":
                     ended = True
                     break

@@ -23,16 +23,16 @@ _STOP_S = 15
 class Server:
     """A server that we started. Its output goes to `output`, or to our own standard error.
 
-    `stderr` is a copy of its standard error for whoever reads its pass lines; with an `output` there is none.
+    `stderr` is a copy of its standard error, where `copied`: whoever asks for it has to read it, or the server stands still.
     """
 
-    def __init__(self, command: str, output: IO[bytes] | None = None) -> None:
+    def __init__(self, command: str, output: IO[bytes] | None = None, *, copied: bool = False) -> None:
         try:
             words = shlex.split(command)
             self._process = subprocess.Popen(
                 words,
                 stdout=output or sys.stderr,
-                stderr=output or subprocess.PIPE,
+                stderr=subprocess.PIPE if copied else output or sys.stderr,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
@@ -63,14 +63,13 @@ def _tee(stream: IO[bytes]) -> IO[bytes]:
     read, write = os.pipe()
 
     def copy() -> None:
-        with os.fdopen(write, "wb", buffering=0) as out:
+        with stream, os.fdopen(write, "wb", buffering=0) as out:
             while chunk := os.read(stream.fileno(), 65536):
+                # Full disk, or a reader that has gone: the server must be able to write on.
                 with contextlib.suppress(OSError):
                     os.write(2, chunk)
-                try:
+                with contextlib.suppress(OSError):
                     out.write(chunk)
-                except OSError:
-                    return
 
     threading.Thread(target=copy, name="server-stderr", daemon=True).start()
     return os.fdopen(read, "rb", buffering=0)

@@ -20,12 +20,13 @@ _METHODS = ("describe", "prepare", "run_step", "run_pass", "close")
 
 @dataclass(frozen=True)
 class Options:
-    """What targets need of a request; `lines` opens the server's log, given its standard error if we started it."""
+    """What targets need of a request; `lines` opens the server's log, given its standard error if that is where it logs."""
 
     plan: str | None = None
     launch_stamps: bool = False
     url: str | None = None
     spawn: str | None = None
+    logs_to_stderr: bool = False
     lines: Callable[[IO[bytes] | None], LineSource | None] = lambda stderr: None
     say: Callable[[str], None] = lambda text: None
 
@@ -72,7 +73,7 @@ def _serve(given: Options) -> Target:
     from npuprof.servers.processes import Server
     from npuprof.targets.serve.target import ServeTarget
 
-    server = Server(given.spawn) if given.spawn else None
+    server = Server(given.spawn, copied=given.logs_to_stderr) if given.spawn else None
     try:
         lines = given.lines(server.stderr if server else None)
         return ServeTarget(str(given.url), server, lines, given.say)

@@ -4,7 +4,7 @@ Arguments: PORT SCRIPT LOG. The script is JSON: {"lines": {"5": ["[bs] ...", ...
 "status" (answer with that), "status_text", "loading" (so many 503 first), "silent" (logs nothing), "split" (rows above this
 are logged as several passes), "hide" (as many rows fewer), "foreign" (a pass of that M before each), "ids" (false: takes
 no token arrays), "tokenize" (false: has none), "die_after" (requests), "slow_by" (ms that each answer takes longer than the
-one before), "garbage" (answers no JSON), "break_stream"}.
+one before), "garbage" (answers no JSON), "break_stream", "chatter" (bytes on standard error before each answer)}.
 """
 
 from __future__ import annotations
@@ -95,6 +95,8 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(SCRIPT.get("slow_by", 0) * state["requests"] / 1000)
         rows = len(prompt) if isinstance(prompt, list) else len(prompt.split())
         say_passes(rows)
+        sys.stderr.write("x" * SCRIPT.get("chatter", 0))
+        sys.stderr.flush()
         if SCRIPT.get("garbage"):
             self.answer(200, b"<html>")
             return

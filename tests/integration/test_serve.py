@@ -314,6 +314,8 @@ def test_without_lines_only_wall_times_are_known(place: Place) -> None:
     }
     steps = [p["wall_ms"] for p in record["passes"] if p["rows"] == 1]
     assert min(steps) > 3
+    talks = place.run("--rows", "2", "--repeats", "1", spawn=place.script(silent=True, chatter=100_000), log=None)
+    assert "pass M=2:  n=2 wall median" in talks.stdout, "what it prints fills no pipe that nobody reads"
     broken = place.run("--rows", "2", spawn=place.script(silent=True, break_stream=True), log=None)
     assert broken.returncode == 3
     assert "broke its stream off after" in broken.stderr

@@ -7,19 +7,16 @@ from pathlib import Path
 import click
 
 from npuprof.commands.accept.held import hold_options, holding, under_site_hold
-from npuprof.commands.accept.record import make_recording, read_prompts
+from npuprof.commands.accept.record import make_recording
 from npuprof.commands.accept.replay import play_and_print
-from npuprof.commands.accept.shared import numbers, save, server_url, teller, writable
+from npuprof.commands.accept.shared import numbers, read_prompts, save, server_url, teller, text_options, writable
 from npuprof.commands.options import config_option, configuration, debug_option, json_option, quiet_option
 
 
 @click.command()
 @click.option("--url", required=True, callback=server_url, help="The target's server.")
 @click.option("--draft", required=True, callback=server_url, help="The drafter's server.")
-@click.option(
-    "--prompts", "prompts_file", required=True, type=click.Path(path_type=Path), help='[{"name": ..., "prompt": ...}]'
-)
-@click.option("--tokens", required=True, type=click.IntRange(min=1), help="Tokens a prompt.")
+@text_options(min_tokens=1)
 @click.option("--k", "ks", required=True, callback=numbers, help="Drafts a round, like 1,2,4,7.")
 @click.option("--rule", type=click.Choice(["reference", "llama-server"]), default="reference", show_default=True)
 @click.option("--keep", type=click.Path(path_type=Path), help="Write the recording with every proposal received.")

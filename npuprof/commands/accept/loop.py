@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from npuprof.commands.accept.held import hold_options, holding, under_site_hold
-from npuprof.commands.accept.record import read_prompts
-from npuprof.commands.accept.shared import read_json, save, server_url, teller, writable
+from npuprof.commands.accept.shared import read_json, read_prompts, save, server_url, teller, text_options, writable
 from npuprof.commands.options import config_option, configuration, debug_option, json_option, print_json, quiet_option
 from npuprof.errors import NOT_TRUSTED, OK, UsageProblem
 
@@ -18,10 +17,7 @@ from npuprof.errors import NOT_TRUSTED, OK, UsageProblem
 @click.command()
 @click.option("--plain", required=True, callback=server_url, help="The engine without speculation.")
 @click.option("--spec", required=True, callback=server_url, help="The same engine with it.")
-@click.option(
-    "--prompts", "prompts_file", required=True, type=click.Path(path_type=Path), help='[{"name": ..., "prompt": ...}]'
-)
-@click.option("--tokens", required=True, type=click.IntRange(min=2), help="Tokens a prompt.")
+@text_options(min_tokens=2)
 @click.option(
     "--repeats",
     type=click.IntRange(min=1),

@@ -7,26 +7,24 @@ import subprocess
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import click
 
 from npuprof.commands.accept.held import hold_options, holding, under_site_hold
-from npuprof.commands.accept.shared import read_json, save, server_url, teller, writable
+from npuprof.commands.accept.shared import read_prompts, save, server_url, teller, text_options, writable
 from npuprof.commands.options import config_option, configuration, debug_option, json_option, print_json, quiet_option
 from npuprof.errors import NOT_TRUSTED, OK, DeviceProblem, UsageProblem
 
 if TYPE_CHECKING:
     from npuprof.campaign.window import Window
     from npuprof.model.acceptance import Recording
+    from npuprof.servers.processes import Server
 
 
 @click.command()
 @click.option("--url", required=True, callback=server_url, help="The target's server.")
-@click.option(
-    "--prompts", "prompts_file", required=True, type=click.Path(path_type=Path), help='[{"name": ..., "prompt": ...}]'
-)
-@click.option("--tokens", required=True, type=click.IntRange(min=1), help="Tokens a prompt.")
+@text_options(min_tokens=1)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The recording.")
 @click.option("--repeat", type=click.IntRange(1, 2), default=2, show_default=True, help="2: record twice and compare.")
 @click.option("--spawn", help="Start this server for the recording, anew for the second one, and end it.")
@@ -97,22 +95,6 @@ def record(
     return OK if recording.trust is not None and recording.trust.trusted else NOT_TRUSTED
 
 
-def read_prompts(file: Path) -> list[tuple[str, str]]:
-    """UsageProblem names the entry that is wrong."""
-    data = read_json(file, "--prompts")
-    if not isinstance(data, list) or not data:
-        raise UsageProblem(f'--prompts {file}: must be a list like [{{"name": "prose", "prompt": "..."}}]')
-    found: list[tuple[str, str]] = []
-    for n, entry in enumerate(data, 1):
-        name, text = (entry.get("name"), entry.get("prompt")) if isinstance(entry, dict) else (None, None)
-        if not isinstance(name, str) or not name or not isinstance(text, str) or not text:
-            raise UsageProblem(f"--prompts {file}: entry {n} needs a name and a prompt, both text")
-        if name in dict(found):
-            raise UsageProblem(f"--prompts {file}: entry {n}: the name {name!r} is taken")
-        found.append((name, text))
-    return found
-
-
 def make_recording(
     held: Window,
     url: str,
@@ -178,14 +160,12 @@ class _Spawned:
     """A server that is started for the recording, and started anew for the second one. Its output is kept in a file."""
 
     def __init__(self, command: str, output: Path) -> None:
-        from npuprof.servers.processes import Server
-
-        self._start: Callable[[IO[bytes]], Server] = lambda log: Server(command, log)
+        self._command = command
         try:
             self._log = output.open("ab")
         except OSError as e:
             raise UsageProblem(f"{output}: cannot be written: {e.strerror}") from e
-        self._server = self._start(self._log)
+        self._server = self._started()
 
     @property
     def pid(self) -> int:
@@ -196,11 +176,16 @@ class _Spawned:
 
     def again(self) -> None:
         self._server.stop()
-        self._server = self._start(self._log)
+        self._server = self._started()
 
     def stop(self) -> None:
         self._server.stop()
         self._log.close()
+
+    def _started(self) -> Server:
+        from npuprof.servers.processes import Server
+
+        return Server(self._command, self._log)
 
 
 def _restart(command: str) -> None:

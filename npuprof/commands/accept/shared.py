@@ -8,7 +8,40 @@ from pathlib import Path
 
 import click
 
+from npuprof.commands.options import F
 from npuprof.errors import UsageProblem
+
+
+def text_options(min_tokens: int) -> Callable[[F], F]:
+    """`--prompts` and `--tokens`: what a server is asked to go on with, and how far."""
+
+    def options(f: F) -> F:
+        f = click.option("--tokens", required=True, type=click.IntRange(min=min_tokens), help="Tokens a prompt.")(f)
+        return click.option(
+            "--prompts",
+            "prompts_file",
+            required=True,
+            type=click.Path(path_type=Path),
+            help='[{"name": ..., "prompt": ...}]',
+        )(f)
+
+    return options
+
+
+def read_prompts(file: Path) -> list[tuple[str, str]]:
+    """(name, text) each; UsageProblem names the entry that is wrong."""
+    data = read_json(file, "--prompts")
+    if not isinstance(data, list) or not data:
+        raise UsageProblem(f'--prompts {file}: must be a list like [{{"name": "prose", "prompt": "..."}}]')
+    found: list[tuple[str, str]] = []
+    for n, entry in enumerate(data, 1):
+        name, text = (entry.get("name"), entry.get("prompt")) if isinstance(entry, dict) else (None, None)
+        if not isinstance(name, str) or not name or not isinstance(text, str) or not text:
+            raise UsageProblem(f"--prompts {file}: entry {n} needs a name and a prompt, both text")
+        if name in dict(found):
+            raise UsageProblem(f"--prompts {file}: entry {n}: the name {name!r} is taken")
+        found.append((name, text))
+    return found
 
 
 def numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> list[int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -39,47 +39,49 @@ class Prompts:
     As token ids where the server takes them, else as words whose number of tokens is learnt.
     """
 
-    def __init__(self, client: Client, seed: int = 1) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._random = Random(seed)
-        self._top = min(_HIGH, int(client.meta.get("n_vocab") or _HIGH))
+        # Not seeded: a server that outlives campaigns still holds the prompts of the last one.
+        self._random = Random()
+        top = min(_HIGH, int(client.meta.get("n_vocab") or _HIGH))
+        self._all_ids = range(min(_LOW, top // 2), top)
         self.how = ""
-        self._first: int | str | None = None
+        self._used: dict[int, set[int | str]] = {}
         self._as_ids = self._takes_ids()
 
     def _takes_ids(self) -> bool:
         try:
-            self._client.complete(self._ids(2), 1)
+            self._client.complete(self._make(self._all_ids, 0, 2), 1)
         except Rejected as e:
             if e.status not in (400, 415, 422):
                 raise
+            self._used.clear()
             self.how = "words, counted by /tokenize" if self._client.tokenize("red blue") else "words, counted by trial"
             return False
         self.how = "token ids"
         return True
 
-    def _ids(self, n: int) -> list[int]:
-        return self._new(lambda: self._random.randrange(_LOW, self._top), n)
+    def _make(self, among: Sequence[T], start: int, rows: int) -> list[T]:
+        """`start` fixed ones, and `rows` drawn ones of which the first never stood there: servers keep more than one prompt.
 
-    def _new(self, draw: Callable[[], T], n: int) -> list[T]:
-        """n drawn ones, the first another than the last time: the server's cache holds that one."""
-        found = [draw() for _ in range(n)]
-        while found and found[0] == self._first:
-            found[0] = draw()
-        self._first = found[0] if found else self._first
-        return found
-
-    def _prefix(self, start: int) -> list[int]:
+        Where a longer start goes on counts as used, too. When all have been used, all but the last may come again.
+        """
         fixed = Random(0)
-        return [fixed.randrange(_LOW, self._top) for _ in range(start)]
+        prefix = [fixed.choice(among) for _ in range(start)]
+        drawn = [self._random.choice(among) for _ in range(rows)]
+        used = self._used.setdefault(start, {fixed.choice(among)})
+        while drawn[0] in used:
+            drawn[0] = self._random.choice(among)
+        used.add(drawn[0])
+        if len(used) == len(among):
+            self._used[start] = {drawn[0]}
+        return prefix + drawn
 
     def make(self, start: int, rows: int, count: Callable[[Prompt], int]) -> Prompt:
         """`count` tells, by trial, how many tokens a prompt has; used where neither ids nor /tokenize are to be had."""
         if self._as_ids:
-            return [*self._prefix(start), *self._ids(rows)]
-        fixed = Random(0)
-        words = [fixed.choice(_WORDS) for _ in range(start)] + self._new(lambda: self._random.choice(_WORDS), rows)
-        return self._fitted(words, start + rows, count)
+            return self._make(self._all_ids, start, rows)
+        return self._fitted(self._make(_WORDS, start, rows), start + rows, count)
 
     def _fitted(self, words: list[str], wanted: int, count: Callable[[Prompt], int]) -> str:
         """Words added or dropped at the end until the count is right."""
