@@ -77,6 +77,9 @@ class TraceText:
             # The quick way: no process is named so that its name holds a colon and a space.
             parts = line.split(": ", 2)
             if len(parts) < 3 or parts[1] not in names:
+                if len(parts) == 3 and parts[1].isidentifier() and parts[0][-1:].isdigit():
+                    events += 1
+                    continue
                 again = _split(line)
                 if again is None:
                     continue
