@@ -26,7 +26,7 @@ lint: $(STAMP)
 unit: $(STAMP)
 	rm -f .coverage .coverage.*
 	$(BIN)/coverage run -m pytest -n auto --dist worksteal -m "not slow" -q
-	$(BIN)/coverage run -m pytest -n 2 -m slow -q
+	$(BIN)/coverage run -m pytest -n 2 --dist loadgroup -m slow -q
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 

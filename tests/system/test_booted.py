@@ -24,6 +24,8 @@ _DEBIAN_PYTHON = "3.11"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(800),
+    # One machine for the module: it takes a minute to make.
+    pytest.mark.xdist_group("booted"),
     pytest.mark.skipif(
         os.geteuid() != 0 or any(shutil.which(t) is None for t in _TOOLS),
         reason="needs root, debootstrap and systemd-container (.ci/run installs them)",
@@ -89,6 +91,8 @@ def out(machine: Path) -> Path:
         "--boot",
         "--register=no",
         "--keep-unit",
+        # Its server's port is its own: another machine's server must not answer.
+        "--private-network",
         "--console=pipe",
         "--quiet",
         "-D",
