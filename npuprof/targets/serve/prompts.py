@@ -70,7 +70,7 @@ class Prompts:
         prefix = [fixed.choice(among) for _ in range(start)]
         drawn = [self._random.choice(among) for _ in range(rows)]
         used = self._used.setdefault(start, {fixed.choice(among)})
-        while drawn[0] in used:
+        while drawn[0] in used and len(used) < len(among):
             drawn[0] = self._random.choice(among)
         used.add(drawn[0])
         if len(used) == len(among):

@@ -15,7 +15,7 @@ from npuprof.servers.processes import Server, listening_pids, uses_npu
 from npuprof.targets.base import Timing
 from npuprof.targets.serve.prompts import Prompts
 
-_LINE_WITHIN_S = 10.0
+_LINE_WITHIN_S = 5.0
 _AFTER_S = 0.05
 _LAG_S = 2.0
 

@@ -54,7 +54,8 @@ def test_campaigns_on_one_server_ask_for_other_prompts() -> None:
     assert made(ids=True).make(0, 8, len) != made(ids=True).make(0, 8, len)
 
 
-def test_a_small_vocabulary() -> None:
-    client = SimpleNamespace(meta={"n_vocab": 256}, complete=lambda prompt, n: None)
+@pytest.mark.parametrize("n_vocab", [2, 256])
+def test_a_small_vocabulary(n_vocab: int) -> None:
+    client = SimpleNamespace(meta={"n_vocab": n_vocab}, complete=lambda prompt, n: None)
     prompt = Prompts(client).make(4, 60, len)  # type: ignore[arg-type]
-    assert all(0 < t < 256 for t in tokens(prompt))
+    assert all(0 < t < n_vocab for t in tokens(prompt))
